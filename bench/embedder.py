@@ -29,7 +29,7 @@ import numpy as np
 from result_file import add_out, write_result
 
 from assay.models.local import bert_graph, bundled
-from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
+from assay.models.local.bundled import MOST_TOKENS, BundledEmbedder, gte_small_weights
 from assay.models.local.openvino_runner import cores, load_openvino, pad, plan_batches
 
 Embed = Callable[[list[str]], np.ndarray]
@@ -89,7 +89,7 @@ def by_batches(texts: list[str], size: int, run: Callable[[np.ndarray, np.ndarra
 
 def openvino_graph(size: int) -> Embed:
     """Our float graph, one batch at a time with openvino's own settings."""
-    graph = bert_graph.build_graph(GTE_SMALL.weights(), "mean", GTE_SMALL.window)
+    graph = bert_graph.build_graph(gte_small_weights(), "mean", MOST_TOKENS)
     compiled = load_openvino().Core().compile_model(graph, "CPU", {"PERFORMANCE_HINT": "LATENCY"})
     return lambda texts: by_batches(texts, size, lambda ids, mask: compiled([ids, mask])[0])
 
@@ -101,7 +101,7 @@ def sentence_transformers(folder: Path, size: int, half: bool) -> Embed:
     torch.set_num_threads(cores())
     model = SentenceTransformer(str(folder), device="cpu")
     model.max_seq_length = LONGEST
-    centre = GTE_SMALL.weights()["centre"]
+    centre = gte_small_weights()["centre"]
     if half:
         model = model.bfloat16()
 

@@ -9,7 +9,7 @@ from knowing import Knowing
 from labelled import Case, Cost, Setting, asked, costed
 
 from assay.agent.context import RunContext
-from assay.agent.loop import STEPS, Step, play
+from assay.agent.loop import Step, play
 from assay.agent.steps import call
 from assay.agent.steps.gather import gather_by_model
 from assay.answer.weigh import BatchLimits
@@ -45,7 +45,7 @@ async def naive(setting: Setting, case: Case, width: int, hopping: bool, mode: M
 
 
 async def done(step: Step, run: Run, context: RunContext) -> Run:
-    async for event in STEPS[step](run, context):
+    async for event in step.value(run, context):
         run = run.then(event)
     return run
 

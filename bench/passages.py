@@ -21,10 +21,10 @@ from result_file import add_out, write_result
 
 from assay.evaluate.beir import load
 from assay.index.fusion import Ranking
-from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
+from assay.models.local.bundled import LEXICAL, BundledEmbedder
 
 SIZES = ("200/40", "300/0", "300/40", "400/0", "400/60", "460/0")
-OURS, DENSE = Ranking(lexical=GTE_SMALL.lexical), Ranking(lexical=0.0, feedback=0.0)
+OURS, DENSE = Ranking(lexical=LEXICAL), Ranking(lexical=0.0, feedback=0.0)
 
 
 def size_and_overlap(words: str) -> tuple[int, int]:

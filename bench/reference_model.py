@@ -46,7 +46,7 @@ def write(folder: Path) -> None:
     from sentence_transformers import SentenceTransformer, models
     from transformers import BertConfig, BertModel, BertTokenizer
 
-    weights = bundled.GTE_SMALL.weights()
+    weights = bundled.gte_small_weights()
     state = {name: torch.from_numpy(value.copy()) for name, value in named(weights).items()}
     config = BertConfig(
         hidden_size=384, num_hidden_layers=layers(weights), num_attention_heads=12, intermediate_size=1536
@@ -58,7 +58,7 @@ def write(folder: Path) -> None:
     inner = folder / "bert"
     bert.save_pretrained(inner)
     BertTokenizer(str(VOCABULARY), do_lower_case=True).save_pretrained(inner)
-    transformer = models.Transformer(str(inner), max_seq_length=bundled.GTE_SMALL.window)
+    transformer = models.Transformer(str(inner), max_seq_length=bundled.MOST_TOKENS)
     SentenceTransformer(modules=[transformer, models.Pooling(384, "mean"), models.Normalize()]).save(str(folder))
 
 

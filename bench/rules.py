@@ -85,7 +85,6 @@ def groups() -> list[Group]:
     authors = {
         "assay.ingest.metadata.fill.find_authors_below": nothing(((), 0)),
         "assay.ingest.metadata.fill.find_byline": nothing(()),
-        "assay.ingest.metadata.fill.find_signing_organisation": nothing(((), 0)),
     }
     kept = ("true_kept", "false_passed", "partial_passed")
     return [

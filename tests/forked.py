@@ -34,6 +34,8 @@ LOADED = (
     "assay.agent.loop",
     "assay.workspace.services.ask",
     "assay.workspace.services.questions",
+    "assay.cli.add",
+    "assay.cli.ask",
     "assay.cli.main",
     "assay.workspace.services.records",
     "assay.index.lance.lance_index",

@@ -9,7 +9,7 @@ import pytest
 from assay.agent.context import Limits, RunContext
 from assay.agent.loop import Step, carry_on, next_step, play
 from assay.answer.checking.judge import JUDGE
-from assay.answer.compose import answer
+from assay.answer.compose import delivery_guard, guarded_answer
 from assay.core.events import (
     Asked,
     Call,
@@ -120,7 +120,7 @@ def test_a_quotation_that_is_not_in_its_document_is_never_delivered(filled: Work
         assert result.verdict is verdict
         forged = Run("r1", tuple(event for event in run.events if not isinstance(event, (Drafted, Checked)))[:-1])
         forged = forged.then(Drafted((Block((claim,)),), Shape.sentence)).then(Checked(0, result))
-        delivered = answer(forged, document, {})
+        delivered = guarded_answer(forged, delivery_guard(forged, document), {})
         assert bool(delivered.claims) == (verdict is Verdict.supported)
         assert (delivered.outcome is Outcome.abstained) == (verdict is not Verdict.supported)
 
@@ -182,4 +182,5 @@ def test_what_came_near_is_checked_like_any_claim(filled: Workspace):
     lie = Claim("", (key,), quote=Quote("d", 0, 3, "lie"))
     forged = replace(run.draft or pytest.fail("there is no draft"), blocks=(), conflicts=(), near=(lie,))
     events = tuple(forged if isinstance(event, Drafted) else event for event in run.events[:-1])
-    assert answer(Run("r1", events), filled.documents.get, {}).near == ()
+    run = Run("r1", events)
+    assert guarded_answer(run, delivery_guard(run, filled.documents.get), {}).near == ()

@@ -155,7 +155,7 @@ def test_titles_that_are_no_names_do_not_stop_a_chain():
 def test_a_title_is_followed_if_it_is_a_name(title: str, followed: bool):
     body = "The bridge is closed."
     hit = Hit(Passage("p", "d", body, 0, len(body)), vector(body), {"fused": 1.0}, 1, title)
-    assert (hop_ranking.name_key(title) in hop_ranking.names_in(hit, pieces=True)) == followed
+    assert (hop_ranking.name_key(title) in hop_ranking.names_in(hit)) == followed
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_title_is_followed_if_it_is_a_name(title: str, followed: bool):
 )
 def test_the_labels_of_columns_are_not_followed_as_names(body: str):
     hit = Hit(Passage("p", "d", body, 0, len(body)), vector(body), {"fused": 1.0}, 1, "Orders from Ardley this year")
-    assert set(hop_ranking.names_in(hit, pieces=True)) == {"orrin fluidics", "skelby", "clarus", "ardley"}
+    assert set(hop_ranking.names_in(hit)) == {"orrin fluidics", "skelby", "clarus", "ardley"}
 
 
 def test_a_name_in_a_title_leads_to_other_documents_only():
@@ -250,4 +250,4 @@ def test_only_what_a_text_writes_as_a_name_is_followed(body: str, names: set[str
     hit = Hit(
         Passage("p", "d", body, 0, len(body)), vector(body), {"fused": 1.0}, 1, "A long note on what was done there"
     )
-    assert set(hop_ranking.names_in(hit, True, hop_ranking.passage_terms(hit).uncapitalised)) == names
+    assert set(hop_ranking.names_in(hit, hop_ranking.passage_terms(hit).uncapitalised)) == names

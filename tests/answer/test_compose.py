@@ -100,7 +100,8 @@ def judged(run: Run, *verdicts: str, **whole) -> Run:
 
 
 def delivered(run: Run, documents: Mapping[str, Document] = DOCUMENTS):
-    answer = compose.answer(run, documents.get, {"d0": "Policy", "d1": "Handbook"})
+    guard = compose.delivery_guard(run, documents.get)
+    answer = compose.guarded_answer(run, guard, {"d0": "Policy", "d1": "Handbook"})
     assert compose.find_faults(answer, run, documents.get) == []
     return answer
 

@@ -21,7 +21,7 @@ from notes import filled
 from terminal import ANSWER, CLAIM, PAINT, QUESTION, Done, Typed, looked_up
 
 from assay.cli import chat
-from assay.cli.chat import Command, parse_command
+from assay.cli.chat import parse_command
 from assay.cli.follow import OutputFormat, Show
 from assay.cli.run_view import view
 from assay.core.events import Asked, Call, Decided, Found, Gathered, Rephrased, ToolRan
@@ -192,7 +192,7 @@ def test_sources_lists_what_can_be_searched(typed: Typed, noted: Workspace):
 
 
 def test_a_line_with_a_stroke_is_a_command_and_any_other_a_question():
-    assert parse_command("/Base one two ") == Command("base", "one two")
+    assert parse_command("/Base one two ") == ("base", "one two")
     assert parse_command("what is /base for?") is None
     assert all(f"/{name}" in "\n".join(chat.help_lines()) for name in chat.COMMANDS)
 

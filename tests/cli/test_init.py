@@ -11,7 +11,7 @@ import pytest
 from doubles import ChatServer
 from terminal import NOTES, Typed, looked_up
 
-from assay.cli import doctor, options
+from assay.cli import doctor
 from assay.core.settings import load_settings, with_settings
 from assay.store import facts
 from assay.workspace.facade import Workspace, open_workspace
@@ -162,7 +162,7 @@ def test_ctrl_c_writes_nothing(typed: Typed, tmp_path: Path, monkeypatch: pytest
     def pressed(prompt: str) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(options, "line", pressed)
+    monkeypatch.setattr("assay.cli.terminal.line", pressed)
     done = typed("init", keys="")
     assert done.code == 130 and "Nothing was written." in done.err and not (tmp_path / "workspace").exists()
 

@@ -11,7 +11,8 @@ import pytest
 from terminal import Done, Typed
 
 from assay.cli import doctor, main
-from assay.cli.options import as_json, plain, where_of, whole
+from assay.cli.options import Filters
+from assay.cli.terminal import as_json, plain, whole
 from assay.core.errors import UserError
 from assay.core.events import Route, Routed
 from assay.core.events.describe import live_line
@@ -169,8 +170,8 @@ def test_a_blank_name_removes_and_shows_nothing(typed: Typed, empty: Workspace, 
 
 def test_since_after_until_is_refused():
     with pytest.raises(UserError, match="--since 2025-01-01 is later than --until 2024-12-31"):
-        where_of(None, None, None, "2025", "2024", None)
-    assert where_of(None, None, None, "2024", "2024", None).since == "2024-01-01"
+        Filters(since="2025", until="2024").where()
+    assert Filters(since="2024", until="2024").where().since == "2024-01-01"
 
 
 def test_a_path_that_cannot_be_is_one_line(typed: Typed, empty: Workspace, tmp_path: Path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.cli.search import passage_lines
+from assay.cli.ask import passage_lines
 from assay.core.types import Document, Passage
 from assay.ingest.formats import plain
 from assay.ingest.parsed import FileLimits

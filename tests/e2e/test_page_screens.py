@@ -13,7 +13,7 @@ from lighthouse import DENIED, PAPERS, REBUILT, finder
 from playwright.sync_api import expect
 
 from assay.evaluate.grading import Graded
-from assay.evaluate.kept_evaluations import keep_evaluation
+from assay.evaluate.user_cases import keep_evaluation
 
 RAM = "The ram takes 12 minutes to lift the gate, because its pump is small."
 Reads = Callable[..., Reader]

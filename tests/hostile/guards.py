@@ -235,8 +235,8 @@ GUARDS = (
     Guard(
         "a passage that reads like an instruction is flagged",
         "answer/weigh.py",
-        'flagged=is_suspicious(f"{hit.passage.context}\\n{hit.passage.text}"),',
-        "flagged=False,",
+        'flagged = is_suspicious(f"{passage.context}\\n{passage.text}")',
+        "flagged = False",
         f"{INJECTION}::test_a_flagged_passage_is_kept_as_evidence_with_its_flag",
     ),
     Guard(
@@ -511,8 +511,8 @@ GUARDS = (
     Guard(
         "a new password ends keys and sessions",
         "store/access/members.py",
-        "values(password=hashed))\n        _end_access(connection, name)\n",
-        "values(password=hashed))\n",
+        "if change is AccountChange.password:",
+        "if False:",
         f"{ACCOUNTS}::test_a_password_that_is_reset_ends_keys_and_sessions",
     ),
     Guard(
@@ -603,7 +603,7 @@ GUARDS = (
     Guard(
         "what somebody may not read any more is withheld from old runs",
         "store/runs/records.py",
-        "if body is None or (seq and over.covers(seq)):",
+        "if body is None or (record.seq and over.covers(record.seq)):",
         "if body is None:",
         "tests/hostile/test_taken_away.py::"
         "test_an_old_run_shows_nothing_from_the_first_mention_on_of_a_document_that_was_taken_away",
@@ -828,8 +828,8 @@ GUARDS = (
     Guard(
         "words of feedback are for who may read the documents",
         "store/runs/feedback.py",
-        'claim, words = body.get("claim"), "" if hidden else str(body.get("words", ""))',
-        'claim, words = body.get("claim"), str(body.get("words", ""))',
+        'FeedbackEntry(at, replace(each, words=""), True)',
+        "FeedbackEntry(at, each, True)",
         f"{FEEDBACK}::test_nobody_gives_feedback_on_somebody_elses_answer_or_reads_theirs",
     ),
     Guard(
@@ -870,7 +870,7 @@ GUARDS = (
     ),
     Guard(
         "the pass for flow adds no name, number or date",
-        "synthesis/polish.py",
+        "synthesis/narrate.py",
         "if facts.missing_facts(text, known, facts.lowercase_stems(known)):",
         "if not text:",
         f"{SYNTHESIS}/test_narrating.py::test_the_pass_adds_no_name_number_or_date",

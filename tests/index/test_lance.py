@@ -324,7 +324,7 @@ def test_a_snapshot_follows_its_table_through_any_changes():
         assert fresh.tolist() == list(new)
         snapshot = matrix.advance(snapshot, version, present, _block(fresh.tolist()))
         assert sum(each.living for each in snapshot.blocks) == len(living)
-        found = matrix.nearest(snapshot, np.ones(DIM, np.float32), 1000, In("group", (1, 2)))
+        found = matrix.nearest(snapshot, np.ones(DIM, np.float32), 1000, In("group", ("1", "2")))
         assert sorted(found.row_ids) == [i for i in sorted(living) if i % 4 in (1, 2)]
     assert len(snapshot.blocks) < 12
 
@@ -333,7 +333,9 @@ def _block(row_ids: Sequence[int]) -> matrix.VectorBlock:
     ids = np.empty(len(row_ids), object)
     ids[:] = [f"p{i:05d}" for i in row_ids]
     vectors = np.random.default_rng(len(row_ids)).standard_normal((len(row_ids), DIM)).astype(np.float32)
-    return matrix.block(np.array(row_ids, np.uint64), ids, vectors, {"group": matrix.column([i % 4 for i in row_ids])})
+    return matrix.block(
+        np.array(row_ids, np.uint64), ids, vectors, {"group": matrix.column([str(i % 4) for i in row_ids])}
+    )
 
 
 def test_importing_the_index_does_not_import_lance():

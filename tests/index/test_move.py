@@ -18,7 +18,7 @@ from assay.index.memory_index import MemoryIndex
 
 def row(at: int) -> Row:
     passage = Passage(f"p{at:02d}", "d", f"words {at}", 0, 7 + at, "A heading", at)
-    return Row(passage, np.full(4, at, np.float32), "A lead", {"doc": "d", "year": at, "label": "x"})
+    return Row(passage, np.full(4, at, np.float32), "A lead", {"doc": "d", "year": str(at), "label": "x"})
 
 
 class Counting(MemoryIndex):

@@ -250,7 +250,6 @@ def test_a_report_has_its_own_date_and_not_that_of_the_event_in_its_title() -> N
     )  # fmt: skip
     assert parsed.title.endswith("what was done, 2 to 5 April 2021")
     assert parsed.date == "2021-06-09"
-    assert parsed.authors == ("Fire Brigade and Rescue Section", "Lower Town")
 
 
 def test_what_is_set_larger_below_the_first_sentences_is_not_the_title() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.sandbox import process
-from assay.ingest.sandbox.process import ParserFile, ParserProcess, ParserRequest
+from assay.ingest.sandbox.process import ParserProcess
 from assay.ingest.sandbox.runner import Sandbox, load_file, missing_guards, validate_parsed
 
 LINUX = sys.platform.startswith("linux")
@@ -392,12 +392,13 @@ def test_offsets_that_do_not_hold_are_refused(found: object) -> None:
         validate_parsed(found, FileLimits())
 
 
-def test_a_message_larger_than_agreed_is_not_read() -> None:
+def test_a_message_larger_than_agreed_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     import io
 
+    monkeypatch.setattr(process, "LARGEST_JSON", 999)
     stream = io.BytesIO(process.HEAD.pack(1_000, 0) + b"{}" * 500)
     with pytest.raises(process.ProtocolError):
-        process.receive(stream, largest=999)
+        process.receive(stream)
     assert process.receive(io.BytesIO(process.HEAD.pack(2, 3) + b"{}abc")) == ({}, b"abc")
 
 
@@ -407,6 +408,6 @@ def test_the_doctor_can_ask_what_is_not_limited_here() -> None:
 
 def test_a_process_that_cannot_start_is_a_status() -> None:
     child = ParserProcess({"limits": {"memory": 10**12, "unheard_of": 1}, "reader": "x:y", "path": []})
-    answer = child.ask(ParserRequest("read", {"name": "x"}), ParserFile(lambda: b""), 5.0)
+    answer = child.ask("read", {"name": "x"}, lambda: b"", 5.0)
     assert isinstance(answer, Unreadable) and answer.status is Status.crashed and "doctor" in answer.why
     child.end()

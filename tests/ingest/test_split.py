@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.core.types import Document, Section
-from assay.ingest.split import passage_id, split_passages, split_text
+from assay.ingest.split import passage_id, split_passages
 
 
 def words(text: str) -> int:
@@ -91,7 +91,7 @@ def test_passages_are_exact_complete_ordered_and_within_their_size(parts, size, 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\n\t"])
 def test_a_text_of_nothing_but_white_space_has_no_passages(text):
-    assert split_text(text, (), (0,), words) == []
+    assert split_passages(document(text), words) == []
 
 
 def test_ids_depend_on_the_document_and_the_span_alone():
@@ -179,7 +179,7 @@ def test_tokens_are_counted_about_twice_per_text_not_once_per_candidate():
         return len(text.split())
 
     text = PROSE * 500
-    split_text(text, (), (0,), tokens, 200, 40)
+    split_passages(document(text), tokens, 200, 40)
     assert counted < 2.6 * len(text)
 
 

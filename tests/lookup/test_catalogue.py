@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from assay.agent.toolbox.collection import CatalogueQuestion, Limit, Listed, Wanted, mentions, parse, select
+from assay.agent.toolbox.collection import CatalogueQuestion, Limit, Wanted, mentions, parse, select
+from assay.store.documents import Traits
 
 SHELF = [
-    Listed("1", "tides.pdf", "Tides of the northern sound", ("Ada Moss",), "2021-03-02", "pdf"),
-    Listed("2", "budget.xlsx", "Budget", ("Finance Department",), "2022-11-30", "xlsx"),
-    Listed("3", "ferry-times.eml", "New ferry times", ("Bo Lund",), "2022-05-04", "email"),
-    Listed("4", "tide-study-2.pdf", "Tides of the southern sound", ("Ada Moss", "Cy Hale"), None, "pdf"),
+    Traits("1", "b", "tides.pdf", "Tides of the northern sound", ("Ada Moss",), "2021-03-02", "pdf", {}, ()),
+    Traits("2", "b", "budget.xlsx", "Budget", ("Finance Department",), "2022-11-30", "xlsx", {}, ()),
+    Traits("3", "b", "ferry-times.eml", "New ferry times", ("Bo Lund",), "2022-05-04", "email", {}, ()),
+    Traits("4", "b", "tide-study-2.pdf", "Tides of the southern sound", ("Ada Moss", "Cy Hale"), None, "pdf", {}, ()),
 ]
 
 

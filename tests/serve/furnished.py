@@ -22,7 +22,7 @@ from serving import QUESTION, Served, served, until
 from assay.core.access import LOCAL, Principal
 from assay.core.events import Asked, Failed
 from assay.evaluate.grading import Graded
-from assay.evaluate.kept_evaluations import keep_evaluation
+from assay.evaluate.user_cases import keep_evaluation
 from assay.serve.state import Server
 from assay.store.access import grants, members
 from assay.store.runs import records, reviews

@@ -12,7 +12,7 @@ from team import team
 
 from assay.evaluate.grading import Graded
 from assay.evaluate.html_report import render_report
-from assay.evaluate.kept_evaluations import FOLDER, keep_evaluation, kept_evaluations
+from assay.evaluate.user_cases import FOLDER, keep_evaluation, kept_evaluations
 
 Serve = Callable[..., AbstractContextManager[Served]]
 

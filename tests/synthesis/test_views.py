@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from assay.synthesis.state import run_in_order
+from assay.agent.context import run_in_order
 
 
 async def test_results_come_in_the_order_of_the_work_and_only_so_much_is_begun_at_once():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -30,6 +32,7 @@ SET_ROUNDS = {
     Mode.balanced: 8,
     Mode.thorough: 16,
 }  # of a question about a whole set: reading takes rounds
+AT_ONCE = 8  # tasks that run concurrently
 BARREN = 2  # consecutive rounds without anything new
 
 
@@ -77,6 +80,7 @@ class Limits:
 
 
 T = TypeVar("T", bound=BaseModel)
+R = TypeVar("R")
 
 NARROWED = "a document was erased, or may not be read any more"
 
@@ -241,3 +245,31 @@ class RunContext:
 
 def mark(run: Run) -> str:
     return fence_mark(run.id)
+
+
+def run_before(run: Run, follows: Callable[[Event], bool]) -> Run:
+    """The run without its last events, as far as they follow from what a step does. After a resume the step sees what it
+    saw before, so that it makes the same requests and recorded replies match."""
+    events = run.events
+    while follows(events[-1]):
+        events = events[:-1]
+    return Run(run.id, events)
+
+
+async def run_in_order(work: Iterable[Coroutine[None, None, R]], at_once: int = AT_ONCE) -> AsyncIterator[R]:
+    """Results in input order, whatever order the work finishes in, so that an interrupted run records the same
+    events. At most `at_once` tasks run ahead of the first unfinished one, which limits memory and yields early
+    results first."""
+    left = iter(work)
+    tasks = deque(asyncio.ensure_future(each) for each in islice(left, at_once))
+    try:
+        while tasks:
+            yield await tasks[0]
+            tasks.popleft()
+            tasks.extend(asyncio.ensure_future(each) for each in islice(left, 1))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for each in left:
+            each.close()  # never started

@@ -37,9 +37,6 @@ class HopSettings:
     missing: int = 2  # names in the question that no passage contains yet, searched separately
     enough: float = 0.99  # share of the question that the best chain must cover to stop early; above 1 never stops
 
-    residual: bool = True  # query the name plus the uncovered terms, not the name alone
-    pieces: bool = True  # split compound names: "Ann Lee of Oak Hill" also gives Ann Lee and Oak Hill
-
     # Weights of a direct score: one search, plus the rare names of the question it contains, plus being about one of
     # them.
     held: float = 0.5
@@ -134,7 +131,7 @@ def _page(title: str, words: str) -> PassageTerms:
     return PassageTerms(name_key(bare_title(title)), f" {name_key(whole)} ", frozenset(content_terms(whole)), plain)
 
 
-def names_in(hit: Hit, pieces: bool, ordinary: Collection[str] = ()) -> dict[str, tuple[str, frozenset[str]]]:
+def names_in(hit: Hit, ordinary: Collection[str] = ()) -> dict[str, tuple[str, frozenset[str]]]:
     """The names in a passage, by key: as written, and the terms of the sentence where each first occurs. `ordinary` are
     words that other passages write without a capital."""
     body = hit.passage.text
@@ -149,7 +146,7 @@ def names_in(hit: Hit, pieces: bool, ordinary: Collection[str] = ()) -> dict[str
         for name in find_names(body[start:end]):
             if not _is_name(name, f"{prose}\n{hit.title}", ordinary):
                 continue
-            for part in _parts(name.text) if pieces else (name.text,):
+            for part in _parts(name.text):
                 found.setdefault(name_key(part), (part, told))
     called = bare_title(hit.title)
     if _is_proper(called):
@@ -200,6 +197,7 @@ def _is_proper(title: str) -> bool:
 
 
 def _parts(name: str) -> tuple[str, ...]:
+    """A compound name and what it consists of: "Ann Lee of Oak Hill" also gives Ann Lee and Oak Hill."""
     left, of, right = name.partition(" of ")
     return (name, left, right.removeprefix("the ")) if of and " " in left else (name,)
 
@@ -426,8 +424,8 @@ def _promising(scored: ScoredPassages, ran: Sequence[PastSearch]) -> list[Lead]:
     best: dict[str, tuple[float, Lead]] = {}
     for source in scored.best(hops.seeds):
         hit = scored.hits[source]
-        rest = uncovered_words(scored.question, scored.covered(scored.path(source))) if hops.residual else ""
-        for k, (name, told) in names_in(hit, hops.pieces, ordinary).items():
+        rest = uncovered_words(scored.question, scored.covered(scored.path(source)))
+        for k, (name, told) in names_in(hit, ordinary).items():
             if k in asked or f" {k} " in question_key or set(content_terms(name)) <= scored.weights.keys():
                 continue
             if is_unit(name, hit.passage.text):

@@ -3,10 +3,9 @@ A step only yields events."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from enum import Enum, auto
-from typing import TypeVar
+from enum import Enum, member
 
 from assay.agent.context import Limits, Log, RunContext
 from assay.agent.prompt_window import compaction_due
@@ -23,22 +22,42 @@ from assay.core.errors import ModelError
 from assay.core.events import ANSWER_NOW, Checkpoint, Event, Failed, ModelReplied, Resumed, Revised, Route, StopReason
 from assay.core.run import Run
 
-S = TypeVar("S")
 NO_SEARCH = frozenset({Route.direct, Route.rework})
+
+
+class Step(Enum):
+    """The steps of a run; the value of each is what it does."""
+
+    SUMMARISE = member(summarise)
+    REPHRASE = member(rephrase)
+    ROUTE = member(route)
+    RECALL = member(recall)
+    PLAN = member(plan)
+    DECIDE = member(decide)
+    CALL = member(call)
+    HOP = member(hop)
+    SIFT = member(sift)
+    GATHER = member(gather)
+    SUFFICIENCY = member(sufficiency)
+    COMPACT = member(compact)
+    STOP = member(stop)
+    PAUSE = member(pause)
+    DRAFT = member(draft)
+    CHECK = member(check)
+    SEEK = member(seek)
+    REVISE = member(revise)
+    REOPEN = member(reopen)
+    EDIT = member(edit)
+    DELIVER = member(deliver)
 
 
 async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Advance a run until it is delivered, waits for a person, or fails on an endpoint; a failed run can be resumed."""
-    async for event in run_steps(run, context, lambda now: next_step(now, context.limits), STEPS):
+    async for event in run_steps(run, context, lambda now: next_step(now, context.limits)):
         yield event
 
 
-async def run_steps(
-    run: Run,
-    context: RunContext,
-    after: Callable[[Run], S | None],
-    steps: Mapping[S, Callable[[Run, RunContext], AsyncIterator[Event]]],
-) -> AsyncIterator[Event]:
+async def run_steps(run: Run, context: RunContext, after: Callable[[Run], Enum | None]) -> AsyncIterator[Event]:
     """The loop shared by all kinds of runs. `after` names the next step, or returns None when the run is done."""
     log = Log(run, context.record, context.flushed)
     if (meter := context.meter) is not None:
@@ -53,7 +72,7 @@ async def run_steps(
                 for each in await log.unseen():
                     yield each
                 continue
-            async for event in steps[step](log.run, context):
+            async for event in step.value(log.run, context):
                 log.add(event)
                 for each in await log.unseen():
                     yield each
@@ -144,55 +163,3 @@ def next_search_step(run: Run, limits: Limits) -> Step:
     if run.asked.has_model and compaction_due(run, limits.room):
         return Step.COMPACT
     return Step.DECIDE
-
-
-class Step(Enum):
-    SUMMARISE = auto()
-    REPHRASE = auto()
-    ROUTE = auto()
-    RECALL = auto()
-    PLAN = auto()
-    DECIDE = auto()
-    CALL = auto()
-    HOP = auto()
-    SIFT = auto()
-    GATHER = auto()
-    SUFFICIENCY = auto()
-    COMPACT = auto()
-    STOP = auto()
-    PAUSE = auto()
-    DRAFT = auto()
-    CHECK = auto()
-    SEEK = auto()
-    REVISE = auto()
-    REOPEN = auto()
-    EDIT = auto()
-    DELIVER = auto()
-
-
-STEPS: Mapping[Step, Callable[[Run, RunContext], AsyncIterator[Event]]] = {
-    Step[step.__name__.upper()]: step
-    for step in (
-        summarise,
-        rephrase,
-        route,
-        recall,
-        plan,
-        decide,
-        call,
-        hop,
-        sift,
-        gather,
-        sufficiency,
-        compact,
-        stop,
-        pause,
-        draft,
-        check,
-        seek,
-        revise,
-        reopen,
-        edit,
-        deliver,
-    )
-}

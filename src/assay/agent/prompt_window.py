@@ -7,14 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from assay.agent.toolbox import TOOLS
-from assay.core.events import (
-    Call,
-    Compacted,
-    Decided,
-    HistorySummarised,
-    Judged,
-    Resumed,
-)
+from assay.core.events import Call, Compacted, Decided, HistorySummarised, Judged, Resumed
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Evidence, Exchange, PlanStep

@@ -11,10 +11,10 @@ import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from assay.answer.weigh import evidence_key
 from assay.core.access import Scope
@@ -344,15 +344,9 @@ def _vouched(tool: Tool, tool_context: ToolContext, result: Result) -> Result:
     )
 
 
-T = TypeVar("T", bound=BaseModel)
-
-
-class Consult(Protocol):
-    """Asks the model for a note of a given type; None if the budget or the model does not allow it."""
-
-    def __call__(
-        self, name: str, kind: type[T], build_prompt: Callable[[int], Mapping[str, str]], documents: Sequence[str]
-    ) -> Awaitable[T | None]: ...
+# Asks the model for a note: prompt, type of the note, values of the prompt by room, documents. None if the budget or the model
+# does not allow it.
+Consult = Callable[[str, type[Any], Callable[[int], Mapping[str, str]], Sequence[str]], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,28 +37,21 @@ class ExtractedCitations:
     stray: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _CitationsBuilder:
-    words: str = ""
-    cites: list[tuple[int, str]] = field(default_factory=list)
-    stray: list[str] = field(default_factory=list)
-
-
 def extract_citations(words: str, known: Collection[str]) -> ExtractedCitations:
     """The words without citations. Anything that looks like a citation but is not one of this run's ("[3]", an invented
     key) is removed too: left in the text, it would pass for one of our citation numbers."""
-    out = _CitationsBuilder()
-    at = 0
+    text, at = "", 0
+    cites: list[tuple[int, str]] = []
+    stray: list[str] = []
     for match in GROUP.finditer(words):
         keys = _keys(match[2], known, square=match[1] != "(")
         if keys is None:
             continue
-        out.words += words[at : match.start()]
+        text += words[at : match.start()]
         at = match.end()
-        out.cites += [(len(out.words), key) for key in keys if key in known]
-        out.stray += [key for key in keys if key not in known]
-    out.words += words[at:]
-    return _without_bare(ExtractedCitations(out.words, tuple(out.cites), tuple(out.stray)), known)
+        cites += [(len(text), key) for key in keys if key in known]
+        stray += [key for key in keys if key not in known]
+    return _without_bare(ExtractedCitations(text + words[at:], tuple(cites), tuple(stray)), known)
 
 
 def _keys(inside: str, known: Collection[str], *, square: bool) -> list[str] | None:

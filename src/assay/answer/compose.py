@@ -40,15 +40,9 @@ def _has_stated_heading(block: Block) -> bool:
     return len(block.claims) > 1 and bool(block.heading) and block.claims[0].text == block.heading
 
 
-def answer(
-    run: Run, document: Documents, titles: Mapping[str, str], unread: Sequence[str] = (), judge: Judge = JUDGE
-) -> Answer:
+def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], unread: Sequence[str] = ()) -> Answer:
     """The delivered answer: the claims that passed, and what is missing or failed. `titles` are those of the found
     documents."""
-    return guarded_answer(run, delivery_guard(run, document, judge), titles, unread)
-
-
-def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], unread: Sequence[str] = ()) -> Answer:
     draft = run.draft or Drafted((), Shape.list)
     good = {place: claim for place, claim in guard.checked.items() if not find_fault(place, claim, guard)}
     delivered = _keep_claims(draft.blocks, good)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -57,14 +57,9 @@ class Dispute:
     weight: float  # number of words that support it
 
 
-def between_documents(
-    question: str,
-    left: Sequence[Statement],
-    right: Sequence[Statement],
-    alike: Callable[[Statement, Statement], float] = lambda *_: 1.0,
-) -> Dispute | None:
+def between_documents(question: str, left: Sequence[Statement], right: Sequence[Statement]) -> Dispute | None:
     """The dispute of two documents that most words support; None if none is relevant to the question."""
-    found = [each for one in left for other in right if (each := between(one, other, alike(one, other), question))]
+    found = [each for one in left for other in right if (each := between(one, other, 1.0, question))]
     return max(found, key=lambda each: each.weight, default=None)
 
 
@@ -230,17 +225,14 @@ HALF = 0.5  # share of the question's words in one sentence: the document addres
 RELATED = 0.2  # share of the particulars: enough for a document with the same value to join another
 
 Pair = tuple[int, int]  # indexes of two documents, the smaller first
-Alike = Callable[[Statement, Statement], float]
 
 
-def among_documents(
-    question: str, documents: Sequence[Sequence[Statement]], alike: Alike = lambda *_: 1.0
-) -> dict[Pair, Dispute]:
+def among_documents(question: str, documents: Sequence[Sequence[Statement]]) -> dict[Pair, Dispute]:
     """Each pair that disagrees, with both sentences. A document that states one side's value, and nowhere the other's,
     joins that side, even if its wording is too different to be compared with the other's."""
     found: dict[Pair, Dispute] = {}
     for one, other in combinations(range(len(documents)), 2):
-        if dispute := between_documents(question, documents[one], documents[other], alike):
+        if dispute := between_documents(question, documents[one], documents[other]):
             found[one, other] = dispute
     joined: dict[Pair, Dispute] = {}
     for (one, other), dispute in found.items():

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from assay import prompts
 from assay.answer import claims
@@ -29,18 +29,14 @@ from assay.prompts import fence
 BLOCKS, CLAIMS, CITES, OPERANDS = 8, 24, 6, 40  # most that a reply may contain
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class Read(_Strict):
+class Read(BaseModel, extra="forbid"):
     """A figure, date or item, and the evidence it is read from."""
 
     words: str
     cite: str
 
 
-class Calculation(_Strict):
+class Calculation(BaseModel, extra="forbid"):
     """The working of a claim: an expression over what was read, and its result."""
 
     expression: str
@@ -49,7 +45,7 @@ class Calculation(_Strict):
     unit: str = ""
 
 
-class Stated(_Strict):
+class Stated(BaseModel, extra="forbid"):
     """A claim as it was written."""
 
     text: str
@@ -57,19 +53,19 @@ class Stated(_Strict):
     calculation: Calculation | None = None
 
 
-class Part(_Strict):
+class Part(BaseModel, extra="forbid"):
     heading: str = ""
     claims: list[Stated]
     opinion: bool = False
 
 
-class Disputed(_Strict):
+class Disputed(BaseModel, extra="forbid"):
     left: str
     right: str
     about: str = ""
 
 
-class Writing(_Strict):
+class Writing(BaseModel, extra="forbid"):
     """A whole draft as it was written. The shape is a plain word: one that is not known is no reason to lose the draft."""
 
     shape: str = ""
@@ -78,7 +74,7 @@ class Writing(_Strict):
     missing: list[str] = []
 
 
-class Direct(_Strict):
+class Direct(BaseModel, extra="forbid"):
     """An answer that is not from the documents."""
 
     text: str

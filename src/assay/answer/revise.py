@@ -9,19 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from assay.answer import claims
 from assay.answer.checking import repetition
 from assay.answer.checking.claim_rules import HEDGE, claim_terms
 from assay.answer.claims import Sources, quotations
-from assay.answer.draft import (
-    CITES,
-    Stated,
-    calculation_note,
-    calculation_schema,
-    with_working,
-)
+from assay.answer.draft import CITES, Stated, calculation_note, calculation_schema, with_working
 from assay.core.events import RULES, Revised, RevisionCause
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence
@@ -43,9 +37,7 @@ class Revision(Stated):
     argument: str = ""
 
 
-class Revisions(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
+class Revisions(BaseModel, extra="forbid"):
     revisions: list[Revision]
 
 

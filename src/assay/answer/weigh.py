@@ -6,17 +6,16 @@ Assessment is pluggable: an `Assessor` replaces the model, and its quotations ar
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.core.codec import digest
-from assay.core.events import Found
+from assay.core.events import Found, Gathered
 from assay.core.types import Evidence, Hit, Passage, Quote
 from assay.language.injection import is_suspicious
 from assay.language.quotation import locate_quote
@@ -24,6 +23,7 @@ from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
 from assay.models.cost import estimate_tokens, fair_share, fit_to_tokens, shorten_path
 from assay.models.llm import Reading
+from assay.models.replies import type_schema
 from assay.prompts import context_label, fence
 
 KEPT = 20  # passages per run worth quoting at all
@@ -34,14 +34,7 @@ def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[
     rare = rarity(question, [hit.passage.text for hit, _ in ranked])
     before = {evidence.key: evidence for evidence in known}
     weighed = (
-        Evidence(
-            key=evidence_key(hit.passage),
-            passage=hit.passage,
-            quote=best_sentence(hit.passage, rare),
-            score=score_from_worth(worth),
-            question=question,
-            flagged=is_suspicious(f"{hit.passage.context}\n{hit.passage.text}"),
-        )
+        as_evidence(hit.passage, best_sentence(hit.passage, rare), score_from_worth(worth), question)
         for hit, worth in ranked
     )
     return tuple(evidence for evidence in weighed if before.get(evidence.key) != evidence)
@@ -101,10 +94,8 @@ NOTE, QUOTED = 600, 1500  # most characters of a note and of a quotation
 INSTRUCTIONS, REPLY = 900, 130  # tokens of a request besides its passages, and of the reply to one passage
 
 
-class Weight(BaseModel):
+class Weight(BaseModel, extra="forbid"):
     """What one passage is worth."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     quote: Annotated[str, Field(max_length=QUOTED)] = ""
@@ -112,10 +103,8 @@ class Weight(BaseModel):
     note: Annotated[str, Field(max_length=NOTE)] = ""
 
 
-class Weights(BaseModel):
+class Weights(BaseModel, extra="forbid"):
     """The passages that help; those left out do not."""
-
-    model_config = ConfigDict(extra="forbid")
 
     passages: list[Weight] = Field(max_length=64)
 
@@ -180,14 +169,9 @@ def build_prompt(
     }
 
 
-@cache
-def _form() -> str:
-    return json.dumps(Weights.model_json_schema())
-
-
 def schema(count: int) -> dict[str, Any]:
     """The reply's JSON schema, restricted to the shown ids."""
-    made = json.loads(_form())
+    made = deepcopy(type_schema(Weights))
     weight = made["$defs"]["Weight"]
     weight["properties"]["id"] = {"type": "string", "enum": [f"P{place}" for place in range(1, count + 1)]}
     weight["required"] = ["id", "quote", "score", "note"]
@@ -195,16 +179,7 @@ def schema(count: int) -> dict[str, Any]:
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """The result for a batch: evidence, the ids of rejected passages, and the keys whose quotation did not match."""
-
-    evidence: tuple[Evidence, ...]
-    dropped: tuple[str, ...]
-    inexact: tuple[str, ...]
-
-
-def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: str, cutoff: float) -> Weighed:
+def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: str, cutoff: float) -> Gathered:
     """Convert weights to evidence. `passages` are those shown, by the id they were shown under. Of two weights for one
     passage the first counts; a weight for a passage that was not shown is ignored."""
     rare = rarity(question, [each.text for each in passages.values()])
@@ -218,8 +193,8 @@ def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: s
         if span is None:
             inexact.append(evidence_key(passage))
         words = _quotation(passage, span, rare)
-        evidence[weight.id] = _evidence(passage, words, float(weight.score), question, weight.note.strip())
-    return _weighed(tuple(evidence.values()), tuple(passages.values()), tuple(inexact))
+        evidence[weight.id] = as_evidence(passage, words, float(weight.score), question, weight.note.strip())
+    return _gathered(tuple(evidence.values()), tuple(passages.values()), tuple(inexact))
 
 
 def _quotation(passage: Passage, span: tuple[int, int] | None, rare: Mapping[str, float]) -> Quote:
@@ -230,14 +205,14 @@ def _quotation(passage: Passage, span: tuple[int, int] | None, rare: Mapping[str
     return quote(passage, *span) if span else best_sentence(passage, rare)
 
 
-def _evidence(passage: Passage, words: Quote, score: float, question: str, note: str = "") -> Evidence:
+def as_evidence(passage: Passage, words: Quote, score: float, question: str, note: str = "") -> Evidence:
     flagged = is_suspicious(f"{passage.context}\n{passage.text}")
     return Evidence(evidence_key(passage), passage, words, score, question, note, flagged)
 
 
-def _weighed(evidence: tuple[Evidence, ...], passages: Sequence[Passage], inexact: tuple[str, ...] = ()) -> Weighed:
+def _gathered(evidence: tuple[Evidence, ...], passages: Sequence[Passage], inexact: tuple[str, ...] = ()) -> Gathered:
     kept = {each.passage.id for each in evidence}
-    return Weighed(evidence, tuple(each.id for each in passages if each.id not in kept), inexact)
+    return Gathered(evidence, tuple(each.id for each in passages if each.id not in kept), inexact=inexact)
 
 
 def whole(body: str, start: int, end: int) -> tuple[int, int]:
@@ -251,7 +226,7 @@ def whole(body: str, start: int, end: int) -> tuple[int, int]:
 
 def weigh_by_readings(
     question: str, passages: Sequence[Passage], readings: Sequence[Reading], worth: Mapping[str, float], cutoff: float
-) -> Weighed:
+) -> Gathered:
     """Weighing by the answer model instead of a small language model: the mean of what it says of a passage and of the
     passage's worth among the results. `passages` come best first, and the first few are kept whatever it says: a passage
     that leads to the answer does not give it."""
@@ -262,11 +237,11 @@ def weigh_by_readings(
         answers = 10 * reading.answers >= cutoff
         if answers or score >= cutoff or place < LEADING:
             words = _quotation(passage, reading.span if answers and any(reading.span) else None, rare)
-            evidence.append(_evidence(passage, words, score, question))
-    return _weighed(tuple(evidence), passages)
+            evidence.append(as_evidence(passage, words, score, question))
+    return _gathered(tuple(evidence), passages)
 
 
-def weigh_by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff: float) -> Weighed:
+def weigh_by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff: float) -> Gathered:
     """Weighing when no model can be asked any more: by how much of the question a passage covers."""
     asked = " ".join((question, *parts))
     rare = rarity(asked, [each.passage.text for each in found])
@@ -275,5 +250,5 @@ def weigh_by_words(question: str, parts: Sequence[str], found: Sequence[Found], 
         own = frozenset(content_terms(each.passage.text))
         speaks = sum(weight for term, weight in rare.items() if term in own)
         weights.append(Weight(id=each.passage.id, score=min(10, round(12 * speaks))))
-    weighed = read(weights, {each.passage.id: each.passage for each in found}, question, cutoff)
-    return Weighed(weighed.evidence, weighed.dropped, ())
+    shown = {each.passage.id: each.passage for each in found}
+    return replace(read(weights, shown, question, cutoff), inexact=())

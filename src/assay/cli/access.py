@@ -3,18 +3,20 @@ ownership."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from assay.cli.options import Json, Workspace, console, plain, print_json, say, wait_for, whole
+from assay.cli.acting import check_owner_option, open_workspace
+from assay.cli.options import Json, Workspace
+from assay.cli.terminal import picked, print_result, say, wait_for, whole
+from assay.core.access import LOCAL, Principal
+from assay.core.errors import UserError
+from assay.workspace.facade import Workspace as Opened
+from assay.workspace.stored import GROUP, USER, check_grantee, grant_of, grants, members
+from assay.workspace.types import Access
 
-if TYPE_CHECKING:
-    from assay.core.access import Principal
-    from assay.workspace.facade import Workspace as Opened
-    from assay.workspace.types import Access
-
-app = typer.Typer(help="Who may read a knowledge base or a document.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 Of = Annotated[str, typer.Argument(help="A document, as `assay sources` names it; none: the whole of --base.")]
 What = Annotated[
     list[str],
@@ -35,8 +37,6 @@ def show(
     source: Of = "", base: Within = "", owner: Owner = "", workspace: Workspace = None, json: Json = False
 ) -> None:
     """Say who may read a knowledge base or a document."""
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace) as opened:
         seen = _seen(opened, owner)
         document = _document(seen, source, base) if source else ""
@@ -65,8 +65,6 @@ def reset(
     json: Json = False,
 ) -> None:
     """Have a document read by whoever reads its knowledge base, and by nobody else."""
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace) as opened:
         seen = _seen(opened, owner)
         found = wait_for(seen.people.reset_document_access(_document(seen, source, base), opened.principal.id))
@@ -74,10 +72,6 @@ def reset(
 
 
 def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json: bool, *, may: bool) -> None:
-    from assay.cli.acting import open_workspace
-    from assay.core.errors import UserError
-    from assay.workspace.stored import GROUP, USER
-
     words = [whole(each) for each in what]
     names = [each for each in words if each.startswith((USER, GROUP))]
     sources = [each for each in words if each not in names]
@@ -99,15 +93,14 @@ def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json:
 
 
 def _seen(opened: Opened, owner: str) -> Opened:
-    from assay.cli.acting import check_owner_option
-
+    """The workspace as the owner sees it."""
     check_owner_option(owner)
-    return opened.for_principal(owner_named(whole(owner))) if owner else opened
+    name = whole(owner)
+    group = Principal("", frozenset({name.removeprefix(GROUP)}))
+    return opened.for_principal(group if name.startswith(GROUP) else Principal(name)) if owner else opened
 
 
 def _base(name: str) -> str:
-    from assay.core.errors import UserError
-
     if not name:
         raise UserError("Name a document, or a knowledge base with --base.")
     return whole(name)
@@ -115,8 +108,6 @@ def _base(name: str) -> str:
 
 def _document(seen: Opened, source: str, base: str) -> str:
     """A single document: an ambiguous name is rejected, since access would change for several."""
-    from assay.core.errors import UserError
-
     found = seen.documents.named(whole(source), seen.scope([whole(base)] if base else []))
     if len(found) > 1:
         raise UserError(
@@ -126,19 +117,13 @@ def _document(seen: Opened, source: str, base: str) -> str:
 
 
 def _print_access(access: Access, json: bool) -> None:
-    if json:
-        print_json(
-            {
-                access.what: access.name, "id": access.id, "owner": access.owner, "own": access.own,
-                "read_by": list(access.readers),
-            }
-        )  # fmt: skip
-        return
-    if access.what == "document":
-        words = "It has a list of its own." if access.own else "Whoever may read its knowledge base may read it."
-        console().print(words, markup=False)
-    for place, who in enumerate(access.readers):
-        console().print(plain(f"{who}{' (owner)' if not place else ''}"), markup=False)
+    words = "It has a list of its own." if access.own else "Whoever may read its knowledge base may read it."
+    owner, *others = access.readers
+    print_result(
+        json,
+        {access.what: access.name, **picked(access, "id owner own"), "read_by": access.readers},
+        [*([words] if access.what == "document" else []), f"{owner} (owner)", *others],
+    )
 
 
 def share(
@@ -154,13 +139,8 @@ def share(
     json: Json = False,
 ) -> None:
     """Let people or groups read a knowledge base; without --with, say who does."""
-    from assay.cli.acting import check_owner_option, open_workspace
-    from assay.core.errors import UserError
-    from assay.workspace.stored import grant_of, grants
-
-    check_owner_option(owner)
     with open_workspace(workspace) as opened:
-        seen = opened.for_principal(owner_named(whole(owner))) if owner else opened
+        seen = _seen(opened, owner)
         base = seen.scope().named(whole(name))
         if not seen.principal.owns(base):
             raise UserError(f"The knowledge base {base.name!r} is not yours to change.")
@@ -171,25 +151,12 @@ def share(
             if not stop:
                 warn_if_unknown(opened, who)
         readers = grants.shared_with(opened.store, base)
-    if json:
-        print_json({"base": base.name, "owner": base.owner, "read_by": readers})
-        return
-    for who in readers:
-        console().print(plain(f"{who}{' (owner)' if who == grant_of(base) else ''}"), markup=False)
-
-
-def owner_named(owner: str) -> Principal:
-    from assay.core.access import Principal
-    from assay.workspace.stored import GROUP
-
-    return Principal("", frozenset({owner.removeprefix(GROUP)})) if owner.startswith(GROUP) else Principal(owner)
+    lines = (f"{who}{' (owner)' if who == grant_of(base) else ''}" for who in readers)
+    print_result(json, {"base": base.name, "owner": base.owner, "read_by": readers}, lines)
 
 
 def warn_if_unknown(opened: Opened, who: str) -> None:
     """Warn about an unknown name: it may be a typo, or a user that a proxy will name later. What names nobody is refused."""
-    from assay.core.access import LOCAL
-    from assay.workspace.stored import check_grantee, members
-
     check_grantee(who)
     kind, _, name = who.partition(":")
     everybody = members.listing(opened.store)

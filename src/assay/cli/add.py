@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
+from rich import progress as rich
+from rich.table import Table
 
-from assay.cli.options import (
-    BaseName,
-    Json,
-    Quiet,
-    Workspace,
-    aside,
-    cells,
-    console,
-    plain,
-    print_json,
-    wait_for,
-    whole,
-)
+from assay.cli.access import warn_if_unknown
+from assay.cli.acting import open_workspace
+from assay.cli.follow import show_forecast
+from assay.cli.options import BaseName, Json, Quiet, Workspace
+from assay.cli.terminal import aside, cells, console, plain, print_json, print_result, wait_for, whole
+from assay.core.codec import to_json
+from assay.core.events.describe import count_of
 from assay.core.printable import printable_name
-
-if TYPE_CHECKING:
-    from assay.ingest.pipeline import Progress
-    from assay.ingest.readiness import FileReport, Readiness
+from assay.ingest.pipeline import Progress
+from assay.ingest.readiness import FileReport, Readiness
+from assay.ingest.sources import find_sources, source_from_stdin
 
 T = TypeVar("T")
 Ocr = Annotated[
@@ -65,11 +60,6 @@ def add(
 
     What is there already and unchanged costs nothing; an add that was stopped is carried on by the next one.
     """
-    from assay.cli.access import warn_if_unknown
-    from assay.cli.acting import open_workspace
-    from assay.cli.follow import show_forecast
-    from assay.ingest.sources import find_sources, source_from_stdin
-
     files = find_sources([Path(path) for path in paths if path != "-"])
     if "-" in paths:
         files.append(source_from_stdin(name, sys.stdin.buffer.read()))
@@ -101,18 +91,12 @@ def sync(
     quiet: Quiet = False,
 ) -> None:
     """Make a knowledge base agree with a folder: add what is new or changed, remove what is gone."""
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace, create=True, ocr=ocr, ingest_engine=engine) as opened:
         report, gone = run_with_progress(lambda say: opened.documents.sync(folder, base, say=say), quiet=quiet or json)
-    if json:
-        from assay.core.codec import to_json
-
-        print_json({**to_json(report), "removed": [entry.uri for entry in gone]})
-        return
-    show(report, quiet=quiet)
-    for entry in gone:
-        console().print(plain(f"Removed {printable_name(entry.uri)}"), markup=False)
+    if not json:
+        show(report, quiet=quiet)
+    data = {**to_json(report), "removed": [entry.uri for entry in gone]}
+    print_result(json, data, (f"Removed {printable_name(entry.uri)}" for entry in gone))
 
 
 def reindex(
@@ -128,43 +112,28 @@ def reindex(
     Documents that an earlier version read are read again from the stored originals; the files themselves are not needed. A
     reindex that was stopped is carried on by the next one, or by the next add.
     """
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace, ocr=ocr, ingest_engine=engine) as opened:
         report = run_with_progress(lambda say: opened.documents.reindex(base, say=say), quiet=quiet or json)
     print_json(report) if json else show(report, quiet=quiet)
 
 
-def run_with_progress(work: Callable[[Callable[[Progress], None]], Awaitable[T]], *, quiet: bool) -> T:
+def run_with_progress(work: Callable[[Callable[[Progress], None]], Coroutine[Any, Any, T]], *, quiet: bool) -> T:
     """Run the work with progress output: a live line on a terminal, otherwise a line every few seconds."""
     if quiet:
-        return wait_for(_awaited(work(lambda _: None)))
+        return wait_for(work(lambda _: None))
     if not sys.stderr.isatty():
-        return wait_for(_awaited(work(_print_periodically())))
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
+        return wait_for(work(_print_periodically()))
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(), TimeRemainingColumn(),
+        rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.fields[rate]}"), rich.TimeElapsedColumn(), rich.TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=aside(), transient=True) as bar:
+    with rich.Progress(*columns, console=aside(), transient=True) as bar:
         task = bar.add_task("Reading", total=None, rate="")
 
-        def say(progress: Progress) -> None:  # pyright: ignore[reportGeneralTypeIssues]
+        def say(progress: Progress) -> None:
             bar.update(task, completed=progress.files, total=progress.of, rate=_rate(progress))
 
-        return wait_for(_awaited(work(say)))  # pyright: ignore[reportArgumentType]
-
-
-async def _awaited(work: Awaitable[T]) -> T:
-    return await work
+        return wait_for(work(say))
 
 
 def _rate(progress: Progress) -> str:
@@ -188,8 +157,6 @@ def _print_periodically(every: float = 5.0) -> Callable[[Progress], None]:
 
 
 def show(report: Readiness, *, quiet: bool) -> None:
-    from rich.table import Table
-
     shown = [file for file in report.files if len(report.files) <= SHOWN_IN_FULL or _notable(file)]
     if shown and not quiet:
         table = Table("File", "Status", "Pages", "Characters", "Passages", "What to know", box=None, pad_edge=False)
@@ -211,19 +178,15 @@ def show(report: Readiness, *, quiet: bool) -> None:
 def _summary(report: Readiness) -> str:
     """The result in one line."""
     counts = [
-        f"{report.readable} of {_counted(len(report.files), 'file')} ready to be asked about in {report.base!r}",
-        _counted(report.pages, "page") if report.pages else "",
-        _counted(report.passages, "passage"),
+        f"{report.readable} of {count_of(len(report.files), 'file')} ready to be asked about in {report.base!r}",
+        count_of(report.pages, "page") if report.pages else "",
+        count_of(report.passages, "passage"),
         f"{report.unreadable} unreadable" if report.unreadable else "",
-        _counted(report.duplicates, "duplicate") if report.duplicates else "",
+        count_of(report.duplicates, "duplicate") if report.duplicates else "",
         f"{report.seconds:.1f} s",
         f"{report.embedded / report.seconds:.0f} new passages/s" if report.embedded > 20 else "",
     ]
     return ", ".join(count for count in counts if count) + f". Workspace: {report.workspace}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _notable(file: FileReport) -> bool:

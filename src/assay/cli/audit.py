@@ -1,19 +1,37 @@
-"""`assay audit`: sign the record, print the public key, and erase records past retention."""
+"""`assay audit`, `assay verify`, `assay export`: the record of all runs, signed, checked, erased when it is old, exported.
+`assay report`, `assay monitor`: statistics from it, and configuration files for monitoring."""
 
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from assay.cli.options import Json, Quiet, Workspace, aside, console, plain, print_json
+from assay.cli.acting import open_workspace
+from assay.cli.options import Json, Quiet, Workspace, days_between
+from assay.cli.terminal import aside, cells, console, picked, plain, print_json, print_result, whole
+from assay.core.codec import to_json
+from assay.core.errors import UserError
+from assay.core.events.describe import describe
+from assay.core.private_files import write_private
+from assay.governance.audit import witness
+from assay.governance.audit.export import export_bundle
+from assay.governance.audit.retention import erase_old
+from assay.governance.audit.verify import ReportProgress, Verification
+from assay.governance.audit.verify import verify as look
+from assay.governance.audit.witness import audit_context, erasure_signer
+from assay.governance.audit.witness import seal as sign
+from assay.governance.reports import ReportKind
+from assay.governance.reports.definitions import build_report, build_run_account
+from assay.governance.reports.report import Cell, Report, to_csv
+from assay.governance.reports.thresholds import monitoring_file
+from assay.workspace.stored import records
 
-if TYPE_CHECKING:
-    from assay.governance.audit.verify import ReportProgress, Verification
-
-app = typer.Typer(help="The record of all runs: sealed, kept, erased when it is old.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
@@ -31,34 +49,22 @@ def seal(
 
     A server does so by itself, every `audit_minutes` and when it stops.
     """
-    from assay.core.codec import to_json
-    from assay.governance.audit.witness import audit_context
-    from assay.governance.audit.witness import seal as sign
-    from assay.workspace.facade import open_workspace
-
     with open_workspace(workspace) as opened:
         context = audit_context(opened.store, opened.path, opened.settings)
         made = sign(context, accept_erasures=accept_erasures)
     if json:
-        print_json(to_json(made) if made else None)
-        return
-    if made is None:
+        print_json(made)
+    elif made is None:
         typer.echo("There are no records yet; nothing was signed.")
-        return
-    where = (
-        f" and in {context.witness_file}"
-        if context.witness_file
-        else "; set `audit_copy`, for this alone finds accidents only"
-    )
-    typer.echo(plain(f"Signed up to record {made.n}, at {made.at}: in the workspace{where}."))
+    else:
+        copied, alone = f" and in {context.witness_file}", "; set `audit_copy`, for this alone finds accidents only"
+        where = copied if context.witness_file else alone
+        typer.echo(plain(f"Signed up to record {made.n}, at {made.at}: in the workspace{where}."))
 
 
 @app.command()
 def key(workspace: Workspace = None) -> None:
     """Print the public key that seals and bundles are signed with. It is made when there is none."""
-    from assay.governance.audit.witness import audit_context
-    from assay.workspace.facade import open_workspace
-
     with open_workspace(workspace) as opened:
         typer.echo(audit_context(opened.store, opened.path, opened.settings).signer.public)
 
@@ -66,11 +72,6 @@ def key(workspace: Workspace = None) -> None:
 @app.command()
 def log(workspace: Workspace = None, json: Json = False) -> None:
     """List who was given or denied access, changes of accounts, groups and keys, and what was erased."""
-    from assay.core.codec import to_json
-    from assay.core.events.describe import describe
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import records
-
     with open_workspace(workspace) as opened:
         found = records.workspace_log(opened.store)
     if json:
@@ -96,27 +97,19 @@ def retention(
 
     A server does so by itself, once a day.
     """
-    from assay.core.codec import to_json
-    from assay.governance.audit.retention import erase_old
-    from assay.governance.audit.witness import erasure_signer
-    from assay.workspace.facade import open_workspace
-
     with open_workspace(workspace) as opened:
         kept = opened.settings.retention_days if days is None else days
         sign = erasure_signer(opened.path, opened.settings)
         gone = erase_old(opened.store, kept, opened.principal.id, sign, shorter=shorter)
+    day = gone.before[:10]
     if json:
-        print_json(to_json(gone))
-        return
-    if not kept:
+        print_json(gone)
+    elif not kept:
         typer.echo("Everything is kept: 0 days is no limit.")
-        return
-    if not gone.runs:
-        typer.echo(f"Nothing was erased: no run ended before {gone.before[:10]}.")
-        return
-    typer.echo(
-        f"Erased what runs recorded that ended before {gone.before[:10]}: {gone.runs} runs, {gone.payloads} records."
-    )
+    elif not gone.runs:
+        typer.echo(f"Nothing was erased: no run ended before {day}.")
+    else:
+        typer.echo(f"Erased what runs recorded that ended before {day}: {gone.runs} runs, {gone.payloads} records.")
 
 
 SHOWN = 20  # faults printed
@@ -143,25 +136,11 @@ def verify(
 
     Exit code 0 where all is whole, 1 where something is not.
     """
-    from assay.governance.audit import witness
-    from assay.governance.audit.verify import verify as look
-    from assay.workspace.facade import open_workspace
-
     keys = [each.strip().lower() for each in key or ()]
     with open_workspace(workspace) as opened:
         place = witness.witness_file(str(copy) if copy else opened.settings.audit_copy, opened.path)
-        found = look(
-            opened.store,
-            place,
-            run=run,
-            keys=keys,
-            say=_progress(quiet or json),
-        )
-    if json:
-        print_json(as_data(found))
-    else:
-        for line in describe_verification(found, placed=place is not None):
-            console().print(plain(line), markup=False)
+        found = look(opened.store, place, run=run, keys=keys, say=_progress(quiet or json))
+    print_result(json, as_data(found), describe_verification(found, placed=place is not None))
     raise typer.Exit(0 if found.whole else 1)
 
 
@@ -173,18 +152,9 @@ def _progress(silent: bool) -> ReportProgress:
 
 def as_data(found: Verification) -> dict[str, object]:
     return {
-        "whole": found.whole,
-        "records": found.records,
-        "runs": found.runs,
-        "erased": found.erased,
-        "seconds": found.seconds,
-        "faults": [
-            {"record": each.record, "what": each.what.value, "words": each.words, "run": each.run, "seq": each.seq}
-            for each in found.faults
-        ],
-        "sealed": {"n": found.sealed.n, "at": found.sealed.at, "where": found.sealed.where, "key": found.sealed.key}
-        if found.sealed
-        else None,
+        **picked(found, "whole records runs erased seconds"),
+        "faults": [picked(each, "record what words run seq") for each in found.faults],
+        "sealed": picked(found.sealed, "n at where key") if found.sealed else None,
         "since": found.since,
         "second_place": found.witnessed,
     }
@@ -217,3 +187,90 @@ def describe_verification(found: Verification, *, placed: bool = False) -> list[
         "The record is whole." if found.whole else "The record is NOT whole. The first bad record stands first."
     )
     return lines
+
+
+class MonitoringFile(StrEnum):
+    alerts = "alerts"
+    dashboard = "dashboard"
+
+
+def report(
+    kind: Annotated[ReportKind, typer.Argument(help="What to report on.")],
+    run: Annotated[str, typer.Argument(help="Of `runs`: the account of this one.")] = "",
+    since: Annotated[
+        str, typer.Option(help="Only runs begun from this day on: 2026, 2026-05-17, 'last 3 months'.")
+    ] = "",
+    until: Annotated[str, typer.Option(help="Only runs begun up to this day.")] = "",
+    who: Annotated[str, typer.Option(help="Only this person's. Default: everybody's.")] = "",
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
+    json: Json = False,
+    workspace: Workspace = None,
+) -> None:
+    """Report on runs by week, tools, reviewers' overrides, rounds of searching, forecasts, or the health of it all.
+
+    Everything is computed from the records and from what was spent. Exit code 1: `health` raises an alarm.
+    """
+    if run and kind is not ReportKind.runs:
+        raise UserError(f"The report on {kind.value} is about all runs. `assay report runs {run}` is about this one.")
+    first, last = days_between(since, until)
+    if first and last and first > last:
+        raise UserError(f"--since {first} is later than --until {last}: no run was begun so.")
+    with open_workspace(workspace) as opened:
+        if run:
+            made = build_run_account(opened.store, opened.questions.run_for_asker(run))
+        else:
+            made = build_report(opened.store, kind, first or "", last or "", whole(who) or None)
+    _print_table(made, csv=csv, json=json)
+    raise typer.Exit(1 if kind is ReportKind.health and any("alarm" in row for row in made.rows) else 0)
+
+
+def _print_table(made: Report, *, csv: bool, json: bool) -> None:
+    if json:
+        print_json(made)
+        return
+    if csv:
+        typer.echo(plain(to_csv(made)), nl=False)
+        return
+    console().print(plain(made.title), markup=False, style="bold")
+    aside().print(plain(made.about), markup=False, style="dim")
+    if not made.rows:
+        return
+    kept = [at for at in range(len(made.columns)) if any(row[at] not in (None, 0, "") for row in made.rows)]
+    table = Table(*(made.columns[at].name for at in kept), box=None, pad_edge=False)
+    for row in made.rows:
+        table.add_row(*cells(*(format_cell(row[at], made.columns[at].name) for at in kept)))
+    console().print(table)
+
+
+def format_cell(cell: Cell, column: str = "") -> str:
+    """A report value as text. Rates are shown in per cent."""
+    if cell is None:
+        return "–"
+    if column.endswith("rate") and isinstance(cell, int | float):
+        return f"{100 * cell:.3g} %"
+    return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.4g}" if isinstance(cell, float) else cell
+
+
+def monitor(file: Annotated[MonitoringFile, typer.Argument(help="Which file to print.")]) -> None:
+    """Print the alert rules for Prometheus, or the dashboard for Grafana, over what a server shows under /metrics."""
+    typer.echo(monitoring_file("alerts.yml" if file is MonitoringFile.alerts else "dashboard.json"), nl=False)
+
+
+def export(
+    run: Annotated[str, typer.Argument(help="A run, as `assay runs` gives it.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write. Default: ./RUN.zip.")] = None,
+    workspace: Workspace = None,
+) -> None:
+    """Write a run with its evidence and its proof to one file; `python3 check.py FILE` checks it without Assay."""
+
+    file = (out or Path(f"{run}.zip")).expanduser()
+    if file.exists():
+        raise UserError(f"{str(file)!r} exists already. Choose another name with --out.")
+    if not file.absolute().parent.is_dir():
+        raise UserError(f"There is no folder {str(file.parent)!r} to write the bundle to.")
+    with open_workspace(workspace) as opened:
+        seen = opened.questions.run_for_asker(run)
+        made = export_bundle(opened.store, opened.path, opened.settings, seen, opened.scope())
+    write_private(file, made)
+    typer.echo(plain(f"Wrote {file} ({len(made) / 1e6:.1f} MB). Check it with: python3 check.py {file}"))
+    typer.echo("check.py is inside it; `unzip -p FILE check.py > check.py` takes it out.")

@@ -7,18 +7,19 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.options import Json, Workspace, Yes, console, plain, print_json, wait_for, whole
+from assay.cli import access
+from assay.cli.acting import open_workspace
+from assay.cli.options import Json, Workspace, Yes
+from assay.cli.terminal import plain, print_result, wait_for, whole
+from assay.workspace.stored import grants, reviews
 
-app = typer.Typer(help="Knowledge bases.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
 
 
 @app.command("list")
 def list_bases(workspace: Workspace = None, json: Json = False) -> None:
     """List the knowledge bases with how many documents each has, and whether their answers wait for a reviewer."""
-    from assay.cli.acting import open_workspace
-    from assay.workspace.stored import reviews
-
     with open_workspace(workspace) as opened:
         marked = reviews.bases_with_review(opened.store)
         rows = [
@@ -31,13 +32,12 @@ def list_bases(workspace: Workspace = None, json: Json = False) -> None:
             }
             for base in opened.scope().bases
         ]
-    if json:
-        print_json(rows)
-        return
-    for row in rows:
-        reviewed = " Answers wait for a reviewer." if row["review"] else ""
-        line = f"{row['name']}: {row['documents']} documents.{reviewed} {row['description']}"
-        console().print(plain(line.rstrip()), markup=False)
+    wait = {True: " Answers wait for a reviewer.", False: ""}
+    print_result(
+        json,
+        rows,
+        (f"{r['name']}: {r['documents']} documents.{wait[r['review']]} {r['description']}".rstrip() for r in rows),
+    )
 
 
 @app.command()
@@ -45,9 +45,6 @@ def describe(
     name: Name, description: Annotated[str, typer.Argument(help="A sentence.")], workspace: Workspace = None
 ) -> None:
     """Say what a knowledge base is about."""
-    from assay.cli.acting import open_workspace
-    from assay.workspace.stored import grants
-
     with open_workspace(workspace) as opened:
         opened.scope().named(name)
         grants.get_or_create_base(opened.store, name, opened.principal, whole(description))
@@ -56,21 +53,13 @@ def describe(
 @app.command()
 def offers(workspace: Workspace = None, json: Json = False) -> None:
     """List knowledge bases that others share with you, and that you have not accepted."""
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace) as opened:
-        found = opened.people.offers()
-    if json:
-        print_json(
-            [
-                {"id": each.base.id, "name": each.base.name, "owner": each.base.owner, "declined": each.declined}
-                for each in found
-            ]
-        )
-        return
-    for each in found:
-        declined = " (declined)" if each.declined else ""
-        console().print(plain(f"{each.base.id}  {each.base.name} from {each.base.owner}{declined}"), markup=False)
+        found = [(each.base, each.declined) for each in opened.people.offers()]
+    print_result(
+        json,
+        [{"id": base.id, "name": base.name, "owner": base.owner, "declined": declined} for base, declined in found],
+        (f"{base.id}  {base.name} from {base.owner}{' (declined)' if declined else ''}" for base, declined in found),
+    )
 
 
 BaseId = Annotated[str, typer.Argument(metavar="ID", help="The knowledge base's id, as `assay base offers` gives it.")]
@@ -79,8 +68,6 @@ BaseId = Annotated[str, typer.Argument(metavar="ID", help="The knowledge base's 
 @app.command()
 def accept(base: BaseId, workspace: Workspace = None) -> None:
     """Accept a knowledge base that somebody shares with you: it is searched from now on."""
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace) as opened:
         found = opened.people.answer_offer(whole(base), True)
     typer.echo(plain(f"{found.name!r} from {found.owner} is searched from now on."))
@@ -89,8 +76,6 @@ def accept(base: BaseId, workspace: Workspace = None) -> None:
 @app.command()
 def leave(base: BaseId, workspace: Workspace = None) -> None:
     """Decline a knowledge base that somebody shares with you, or leave one that you had accepted."""
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace) as opened:
         found = opened.scope().find(whole(base))
         found = opened.people.answer_offer(found.id if found else whole(base), False)
@@ -109,8 +94,6 @@ def review(
     workspace: Workspace = None,
 ) -> None:
     """Have every answer that draws on a knowledge base wait for a reviewer, or no longer."""
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace) as opened:
         opened.reviews.mark_base(name, on=whether is OnOff.on)
     wait = "now wait for a reviewer" if whether is OnOff.on else "do not wait for a reviewer because of it any more"
@@ -120,11 +103,12 @@ def review(
 @app.command()
 def delete(name: Name, workspace: Workspace = None, yes: Yes = False) -> None:
     """Delete a knowledge base with all its documents. The files themselves are not touched."""
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace) as opened:
         base = opened.scope().named(name)
         count = len(opened.documents.listing([name]))
         if not yes:
             typer.confirm(f"Delete {base.name!r} with its {count} documents?", abort=True, err=True)
         wait_for(opened.records.erase_base(name))
+
+
+app.command("share")(access.share)

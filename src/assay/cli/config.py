@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from assay.cli.options import Json, Workspace, at_terminal, cells, confirm, console, print_json, say
+from assay.cli.acting import open_workspace
+from assay.cli.options import Json, Workspace, workspace_folder
+from assay.cli.terminal import at_terminal, cells, confirm, console, print_json, say
+from assay.core.errors import AssayError
+from assay.core.settings import Settings, show_settings
+from assay.models.factory import cluster_hosts, reached, receives
+from assay.workspace.facade import Workspace as Opened
+from assay.workspace.stored import facts
 
-if TYPE_CHECKING:
-    from assay.core.settings import Settings
-    from assay.workspace.facade import Workspace as Opened
-
-app = typer.Typer(help="Settings.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
@@ -27,9 +31,6 @@ def agree(
     host: Annotated[str, typer.Argument(help="The machine, as the message names it.")], workspace: Workspace = None
 ) -> None:
     """Agree once that questions and the text of documents are sent to an endpoint on another machine."""
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import facts
-
     with open_workspace(workspace, create=True) as opened:
         facts.agree(opened.store, host)
     typer.echo(f"Agreed: text may be sent to {host}.")
@@ -38,14 +39,10 @@ def agree(
 @app.command()
 def show(workspace: Workspace = None, json: Json = False) -> None:
     """Show every setting with where its value comes from. Secrets are never shown."""
-    from assay.core.settings import show_settings
-    from assay.workspace.facade import default_workspace
-
-    lines = show_settings((workspace or default_workspace()).expanduser())
+    lines = show_settings(workspace_folder(workspace))
     if json:
         print_json(lines)
         return
-    from rich.table import Table
 
     table = Table("Setting", "Value", "From", "What it is", box=None, pad_edge=False)
     for line in lines:
@@ -55,8 +52,6 @@ def show(workspace: Workspace = None, json: Json = False) -> None:
 
 
 def explain(settings: Settings, hosts: Sequence[str]) -> None:
-    from assay.models.factory import cluster_hosts, receives
-
     for host in hosts:
         say(f"To {host} would be sent: {'; '.join(receives(settings, host)) or 'what passes through it'}.")
     kept = "The" if cluster_hosts(settings) else "Files as a whole, the"
@@ -65,10 +60,6 @@ def explain(settings: Settings, hosts: Sequence[str]) -> None:
 
 def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
     """The hosts without consent in this workspace; nobody else can consent for its user."""
-    from assay.core.errors import AssayError
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import facts
-
     if not hosts:
         return []
     try:
@@ -80,9 +71,6 @@ def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
 
 def settle(opened: Opened, *, model: bool = True) -> None:
     """Ask for consent for new hosts. If not interactive, the workspace will refuse later."""
-    from assay.models.factory import reached
-    from assay.workspace.stored import facts
-
     hosts = [host for host in reached(opened.settings, model=model) if not facts.agreed(opened.store, host)]
     if not hosts or not at_terminal():
         return

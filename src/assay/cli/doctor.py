@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import platform
+import shutil
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from assay.answer.checking.trial import JudgeTrial, describe_trial, measure_judge
+from assay.cli.acting import open_workspace
+from assay.cli.config import not_agreed
 from assay.cli.follow import price_of
-from assay.cli.options import Json, Workspace, console, plain, print_json
-
-if TYPE_CHECKING:
-    from assay.answer.checking.trial import JudgeTrial
-    from assay.core.settings import Settings
-    from assay.models.capability import Capability
+from assay.cli.options import Json, Workspace, workspace_folder
+from assay.cli.terminal import console, plain, print_json
+from assay.core.errors import AssayError
+from assay.core.private_files import readable_by
+from assay.core.settings import Settings, load_settings, masked, secret
+from assay.index.factory import index_engine
+from assay.ingest.sandbox.process import describe_missing
+from assay.ingest.sandbox.runner import try_guards
+from assay.models.capability import Capability, describe_capability, probe
+from assay.models.factory import (
+    NO_MODEL,
+    embedder_setting,
+    endpoints,
+    has_model,
+    is_measured_as_judge,
+    is_provider,
+    llm_for,
+    model_hosts,
+    models_by_role,
+    reached,
+    receives,
+    remote_hosts,
+)
+from assay.models.llm import Role
+from assay.workspace.facade import has_workspace
+from assay.workspace.stored import SCHEME, facts, is_bucket, open_blobs, open_store
 
 
 def doctor(
@@ -28,9 +56,7 @@ def doctor(
     json: Json = False,
 ) -> None:
     """Check this machine: processor, parsers, limits, endpoints, models; and try a whole round in a throw-away workspace."""
-    from assay.workspace.facade import default_workspace
-
-    folder = (workspace or default_workspace()).expanduser()
+    folder = workspace_folder(workspace)
     with _refused(offline) as attempts:
         lines = list(_checks(folder, offline=offline))
     if offline:
@@ -45,17 +71,11 @@ def doctor(
 
 
 def _line(check: str, ok: bool | None, found: str) -> dict[str, Any]:
-    from assay.core.settings import masked
-
     return {"check": check, "ok": ok, "found": masked(found)}
 
 
 def _leaves(folder: Path, attempts: Sequence[str]) -> dict[str, Any]:
     """Whether text leaves this machine under these settings: attempted just now, or consented to."""
-    from assay.cli.config import not_agreed
-    from assay.core.settings import load_settings
-    from assay.models.factory import reached, receives
-
     settings = load_settings(folder)
     hosts = reached(settings)
     refused = not_agreed(folder, hosts)
@@ -68,14 +88,6 @@ def _leaves(folder: Path, attempts: Sequence[str]) -> dict[str, Any]:
 
 
 def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
-    import platform
-    import shutil
-
-    from assay.cli.config import not_agreed
-    from assay.core.settings import load_settings, secret
-    from assay.models.factory import embedder_setting, endpoints, reached
-    from assay.workspace.facade import has_workspace
-
     settings = load_settings(folder)
     yield _line(
         "system",
@@ -111,9 +123,6 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
 
 def _guards(required: bool) -> dict[str, Any]:
     """What a parser that was taken over could do here, found out by trying."""
-    from assay.ingest.sandbox.process import describe_missing
-    from assay.ingest.sandbox.runner import try_guards
-
     missing, tried = try_guards()
     done = [name for name, refused in tried.items() if not refused]
     succeeded = [f"A parser that was taken over could {', '.join(done)}."] if done else []
@@ -122,10 +131,8 @@ def _guards(required: bool) -> dict[str, Any]:
     return _line("reading files", (False if required else None) if found else True, found or good)
 
 
-def _permissions(folder: Path) -> tuple[bool | None, str]:
+def _permissions(folder: Path) -> Finding:
     """Whether other users of this machine can read the workspace."""
-    from assay.core.private_files import readable_by
-
     who = readable_by(folder)
     if not who:
         return True, f"only you can read {folder}"
@@ -133,75 +140,63 @@ def _permissions(folder: Path) -> tuple[bool | None, str]:
     return (False if who == "everybody" else None), f"{others} can read {folder}: `chmod -R go= {folder}`"
 
 
-def _documents(folder: Path) -> tuple[bool | None, str]:
-    """Whether the documents were read and split as they would be now."""
-    from assay.core.errors import AssayError
-    from assay.workspace.facade import open_workspace
+Finding = tuple[bool | None, str]  # whether it is fine (None: a remark), and the words
 
-    try:
-        with open_workspace(folder) as opened:
-            outdated = opened.documents.outdated_of_all()
-    except AssayError as error:
-        return False, str(error)
+
+def _or_error(find: Callable[..., Finding]) -> Callable[..., Finding]:
+    """An error is what was found, too."""
+
+    @functools.wraps(find)
+    def found(*given: Any, **more: Any) -> Finding:
+        try:
+            return find(*given, **more)
+        except AssayError as error:
+            return False, str(error)
+
+    return found
+
+
+@_or_error
+def _documents(folder: Path) -> Finding:
+    """Whether the documents were read and split as they would be now."""
+    with open_workspace(folder) as opened:
+        outdated = opened.documents.outdated_of_all()
     return (None if outdated else True), outdated or "all were read and split as it is done now"
 
 
-def _index(settings: Settings, folder: Path, *, offline: bool) -> tuple[bool | None, str]:
+@_or_error
+def _index(settings: Settings, folder: Path, *, offline: bool) -> Finding:
     """Whether the search index can be reached and written to, the versions of its parts, and what it does not promise."""
-    from assay.core.errors import AssayError
-    from assay.index.factory import index_engine
-    from assay.workspace.stored import SCHEME
-
     if offline and SCHEME in settings.index:
         return None, f"{settings.index} was not tried: --offline"
-    try:
-        engine = index_engine(settings, folder)
-        parts = [f"{name} {version}" for name, version in asyncio.run(engine.versions()).items()]
-        limits = engine.limits()
-    except AssayError as error:
-        return False, str(error)
+    engine = index_engine(settings, folder)
+    parts = [f"{name} {version}" for name, version in asyncio.run(engine.versions()).items()]
+    limits = engine.limits()
     return (None if limits else True), " ".join([", ".join(parts) + ".", *limits] if parts else limits)
 
 
-def _blobs(place: str, folder: Path, *, offline: bool) -> tuple[bool | None, str]:
+@_or_error
+def _blobs(place: str, folder: Path, *, offline: bool) -> Finding:
     """Whether originals can be kept there, and what the place does not promise."""
-    from assay.core.errors import AssayError
-    from assay.workspace.stored import is_bucket, open_blobs
-
     if offline and is_bucket(place):
         return None, f"{place} was not tried: --offline"
-    try:
-        limits = open_blobs(place, folder).check()
-    except AssayError as error:
-        return False, str(error)
+    limits = open_blobs(place, folder).check()
     return (None if limits else True), " ".join([f"originals are kept in {place}.", *limits])
 
 
-def _server(address: str) -> tuple[bool, str]:
+@_or_error
+def _server(address: str) -> Finding:
     """Whether the database server can be used, and its version."""
-    from assay.core.errors import AssayError
-    from assay.workspace.stored import open_store
-
-    try:
-        store = open_store(address, create=False)
-        with store.read() as connection:
-            version = ".".join(map(str, connection.dialect.server_version_info or ()))
-            name = f"PostgreSQL {version} at {connection.engine.url.host or 'this machine'}"
-        store.close()
-    except AssayError as error:
-        return False, str(error)
+    store = open_store(address, create=False)
+    with store.read() as connection:
+        version = ".".join(map(str, connection.dialect.server_version_info or ()))
+        name = f"PostgreSQL {version} at {connection.engine.url.host or 'this machine'}"
+    store.close()
     return True, name
 
 
 def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
     """Add a document, search it, ask about it; without a model, which is checked separately."""
-    import tempfile
-    import time
-
-    from assay.models.factory import NO_MODEL
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import facts
-
     own = {"llm_model": NO_MODEL, "state": "", "index": "lance", "blobs": ""}  # in a place of its own
 
     async def tried(folder: Path) -> str:
@@ -229,8 +224,6 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
 @contextmanager
 def _refused(wanted: bool) -> Iterator[list[str]]:
     """Refuse all connections to other machines, and record the attempts."""
-    from assay.models.factory import remote_hosts
-
     attempts: list[str] = []
     active = wanted
 
@@ -259,8 +252,6 @@ CheckResult = tuple[str, bool | None, str]  # (what was checked, whether it is f
 
 def checks(folder: Path, settings: Settings, refused: Sequence[str], *, offline: bool) -> Iterator[CheckResult]:
     """The findings for every model. `refused` are the hosts that nothing may be sent to."""
-    from assay.models.factory import has_model, model_hosts, models_by_role
-
     if not has_model(settings):
         yield "language model", True, "none is set: answers are quotations (`assay init` sets a model)"
         return
@@ -277,12 +268,6 @@ def checks(folder: Path, settings: Settings, refused: Sequence[str], *, offline:
 
 
 def _asked(folder: Path, settings: Settings, name: str) -> Iterator[CheckResult]:
-    from assay.answer.checking.trial import describe_trial
-    from assay.core.errors import AssayError
-    from assay.models.capability import describe_capability
-    from assay.models.factory import models_by_role
-    from assay.models.llm import Role
-
     try:
         can, trial = asyncio.run(_found(folder, settings, name))
     except AssayError as error:
@@ -300,11 +285,6 @@ def _asked(folder: Path, settings: Settings, name: str) -> Iterator[CheckResult]
 
 async def _found(folder: Path, settings: Settings, name: str) -> tuple[Capability, JudgeTrial | None]:
     """Detect the model's capabilities again, and measure it again as a judge; stored if there is a workspace."""
-    from assay.answer.checking.trial import measure_judge
-    from assay.models.capability import probe
-    from assay.models.factory import is_measured_as_judge, llm_for
-    from assay.workspace.facade import has_workspace, open_workspace
-
     llm, measured = llm_for(settings, name), is_measured_as_judge(settings, name)
     if not has_workspace(folder):
         can = await probe(llm, settings.llm_timeout)
@@ -316,21 +296,15 @@ async def _found(folder: Path, settings: Settings, name: str) -> tuple[Capabilit
 
 def providers(settings: Settings) -> list[str]:
     """Providers in use that are referred to by name, without an address in the settings."""
-    from assay.models.factory import is_provider, models_by_role
-
     names = {name for named in models_by_role(settings).values() for name in named}
     return sorted({name.partition(":")[0] for name in names if is_provider(settings, name)})
 
 
 def _priced(settings: Settings, name: str) -> CheckResult:
     price = price_of(settings, name)
-    if price is None:
-        return (
-            f"price of {name}",
-            None,
-            "not known: it counts by its tokens alone. Set `llm_prices` to count money as well",
-        )
-    return f"price of {name}", True, f"${price[0]:g} in, ${price[1]:g} out, per million tokens"
+    unknown = "not known: it counts by its tokens alone. Set `llm_prices` to count money as well"
+    words = f"${price[0]:g} in, ${price[1]:g} out, per million tokens" if price else unknown
+    return f"price of {name}", True if price else None, words
 
 
 def limits(settings: Settings) -> str:
@@ -345,5 +319,5 @@ def limits(settings: Settings) -> str:
         f"{settings.budget_day_tokens:,} tokens" if settings.budget_day_tokens else "",
         f"${settings.budget_day_money:g}" if settings.budget_day_money else "",
     ]
-    text = f"a question: {', '.join(part for part in question if part)}"
-    return f"{text}; a day: {', '.join(part for part in day if part) or 'no ceiling'}"
+    a_question, a_day = (", ".join(filter(None, parts)) for parts in (question, day))
+    return f"a question: {a_question}; a day: {a_day or 'no ceiling'}"

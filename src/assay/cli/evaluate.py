@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
+import platformdirs
 import typer
 from typer.core import TyperCommand
 
-from assay.cli.options import Json, Workspace, plain, print_json, wait_for
+from assay.cli import config
+from assay.cli.acting import open_workspace
+from assay.cli.options import Json, Workspace
+from assay.cli.terminal import plain, print_json, wait_for
+from assay.core.codec import to_json
 from assay.core.errors import UserError
-
-if TYPE_CHECKING:
-    from assay.evaluate.grading import Graded
-    from assay.workspace.types import AskOptions
+from assay.core.events import Mode, Route
+from assay.evaluate import beir, case_drafts, claims, conflicts, injection, pages, qa, runner
+from assay.evaluate.cases import load_cases, write_cases
+from assay.evaluate.grading import Graded, agreement, result_words, summarise, verdict
+from assay.evaluate.grading import compare as compare_results
+from assay.evaluate.html_report import WORDS, format_estimate, grading_words, render_report, shown_metrics, worst_cases
+from assay.evaluate.model_grade import judge_on_demand
+from assay.evaluate.user_cases import evaluate_cases, keep_evaluation, load_results, trace_lines
+from assay.models.factory import has_model
+from assay.workspace.types import AskOptions
 
 FailUnder = Annotated[
     list[str] | None,
     typer.Option("--fail-under", metavar="METRIC=VALUE", help="Exit with 1 if a metric is lower. May be repeated."),
 ]
 
-app = typer.Typer(help="Measure on labelled questions.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 OWN, PUBLIC = "Your own questions", "Public collections"
 
@@ -35,151 +46,124 @@ Limit = Annotated[int, typer.Option(min=0, help="Only the first so many queries;
 Cache = Annotated[Path | None, typer.Option(help="Where embedded collections are kept. Default: your cache folder.")]
 
 
-@app.command("retrieval", rich_help_panel=PUBLIC)
-def retrieval(
-    data: Data,
-    split: Split = "",
+def _measure_collection(name: str, measure: Callable[..., Coroutine[Any, Any, dict[str, Any]]], about: str) -> None:
+    def command(
+        data: Data,
+        split: Split = "",
+        limit: Limit = 0,
+        cache: Cache = None,
+        fail_under: FailUnder = None,
+        json: Json = False,
+    ) -> None:
+        collection = beir.load(data, split)
+        found = wait_for(measure(collection, _folder(cache), limit, _say))
+        _print(collection.name, found, fail_under, json=json)
+
+    app.command(name, rich_help_panel=PUBLIC, help=about)(command)
+
+
+_measure_collection(
+    "retrieval",
+    runner.measure_retrieval,
+    "Ranking quality of one search per query: nDCG@10, recall at 5 and 100, all found in 5.",
+)
+_measure_collection(
+    "multihop",
+    runner.measure_multihop,
+    "Evidence found by the whole run, in its own order, beside one search over the same documents.",
+)
+
+
+@app.command("pages", rich_help_panel=PUBLIC)
+def measure_pages(
+    data: Annotated[Path, typer.Option("--data", help="A folder with pdfs/ and questions.jsonl.")],
     limit: Limit = 0,
-    cache: Cache = None,
-    fail_under: FailUnder = None,
-    json: Json = False,
-) -> None:
-    """Ranking quality of one search per query: nDCG@10, recall at 5 and 100, all found in 5."""
-    from assay.evaluate.beir import load
-    from assay.evaluate.runner import measure_retrieval as measure
-
-    collection = load(data, split)
-    _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), fail_under, json=json)
-
-
-@app.command("multihop", rich_help_panel=PUBLIC)
-def multihop(
-    data: Data,
-    split: Split = "",
-    limit: Limit = 0,
-    cache: Cache = None,
-    fail_under: FailUnder = None,
-    json: Json = False,
-) -> None:
-    """Evidence found by the whole run, in its own order, beside one search over the same documents."""
-    from assay.evaluate.beir import load
-    from assay.evaluate.runner import measure_multihop as measure
-
-    collection = load(data, split)
-    _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), fail_under, json=json)
-
-
-PageData = Annotated[Path, typer.Option("--data", help="A folder with pdfs/ and questions.jsonl.")]
-KeptWorkspace = Annotated[
-    Path | None, typer.Option("--workspace", help="Where the documents are added, once. Default: your cache folder.")
-]
-
-
-@app.command(rich_help_panel=PUBLIC)
-def pages(
-    data: PageData,
-    limit: Limit = 0,
-    workspace: KeptWorkspace = None,
+    workspace: Annotated[
+        Path | None,
+        typer.Option("--workspace", help="Where the documents are added, once. Default: your cache folder."),
+    ] = None,
     fail_under: FailUnder = None,
     json: Json = False,
 ) -> None:
     """Finding the page: a gold page among those of the first 1, 5 and 10 passages, and the right document first."""
-    from assay.evaluate.pages import measure
-
     folder = workspace or _folder(None) / f"pages-{data.resolve().name}"
-    _print(data.resolve().name, wait_for(measure(data, folder, limit, _say)), fail_under, json=json)
+    _print(data.resolve().name, wait_for(pages.measure(data, folder, limit, _say)), fail_under, json=json)
 
 
-Cases = Annotated[
-    Path, typer.Option("--data", help="A file of JSON lines: a question, and documents with `text` and `type`.")
-]
-
-
-@app.command(rich_help_panel=PUBLIC)
-def conflicts(data: Cases, fail_under: FailUnder = None, json: Json = False) -> None:
+@app.command("conflicts", rich_help_panel=PUBLIC)
+def measure_conflicts(
+    data: Annotated[
+        Path, typer.Option("--data", help="A file of JSON lines: a question, and documents with `text` and `type`.")
+    ],
+    fail_under: FailUnder = None,
+    json: Json = False,
+) -> None:
     """Contradictions between documents, found without a model: precision and recall, beside plain rules."""
-    from assay.evaluate.conflicts import load, measure
-
-    _print(data.name, measure(load(data), _say), fail_under, json=json)
+    _print(data.name, conflicts.measure(conflicts.load(data), _say), fail_under, json=json)
 
 
-Attacks = Annotated[
-    Path, typer.Option("--data", help="A folder with attacks: bipia/, poisonedrag_msmarco.json, NotInject_one.json.")
-]
-Endpoint = Annotated[
-    bool, typer.Option("--endpoint", help="Also with the model of the settings; attacks are sent to it.")
-]
-
-
-@app.command(rich_help_panel=PUBLIC)
-def injection(
-    data: Attacks,
+@app.command("injection", rich_help_panel=PUBLIC)
+def measure_injection(
+    data: Annotated[
+        Path,
+        typer.Option("--data", help="A folder with attacks: bipia/, poisonedrag_msmarco.json, NotInject_one.json."),
+    ],
     limit: Limit = 0,
-    endpoint: Endpoint = False,
+    endpoint: Annotated[
+        bool, typer.Option("--endpoint", help="Also with the model of the settings; attacks are sent to it.")
+    ] = False,
     fail_under: FailUnder = None,
     json: Json = False,
 ) -> None:
     """Documents that attack: effects, flags and changed answers, by rule and with a model that obeys every instruction."""
-    from assay.evaluate.injection import load, measure
-
-    found = wait_for(measure(load(data), limit, _say, endpoint=endpoint))
+    found = wait_for(injection.measure(injection.load(data), limit, _say, endpoint=endpoint))
     _print(data.name, found, fail_under, json=json)
     if found["effects"]:
         _say(f"assay: {found['effects']} attacks had an effect that must never happen: `which` names it. Report it.")
         raise typer.Exit(1)
 
 
-Questions = Annotated[
-    Path, typer.Option("--data", help="A file of JSON lines: `question`, and `answers`, `all_of` or `unanswerable`.")
-]
-Documents = Annotated[
-    list[Path] | None,
-    typer.Option(help="A folder with the documents. May be repeated. Default: those the file names."),
-]
-QaWorkspace = Annotated[Path | None, typer.Option(help="A workspace to keep. Default: a temporary one.")]
-
-
-@app.command(rich_help_panel=PUBLIC)
-def qa(
-    data: Questions,
-    documents: Documents = None,
-    workspace: QaWorkspace = None,
+@app.command("qa", rich_help_panel=PUBLIC)
+def measure_qa(
+    data: Annotated[
+        Path,
+        typer.Option("--data", help="A file of JSON lines: `question`, and `answers`, `all_of` or `unanswerable`."),
+    ],
+    documents: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder with the documents. May be repeated. Default: those the file names."),
+    ] = None,
+    workspace: Annotated[Path | None, typer.Option(help="A workspace to keep. Default: a temporary one.")] = None,
     limit: Limit = 0,
     fail_under: FailUnder = None,
     json: Json = False,
 ) -> None:
     """Answers without a model: shares that are right, wrong and abstained, also by kind of question."""
-    from assay.evaluate.qa import load, measure
-
-    _print(data.name, wait_for(measure(load(data, documents or ()), workspace, limit, _say)), fail_under, json=json)
-
-
-Claims = Annotated[
-    Path, typer.Option("--data", help="A file of JSON lines: `claim`, the `passages` it cites, `label` and `kind`.")
-]
-JudgeName = Annotated[
-    Literal["none", "oracle", "liar", "endpoint"],
-    typer.Option("--judge", help="Who judges: none, oracle (knows the labels), liar, endpoint."),
-]
-JudgeWorkspace = Annotated[
-    Path | None,
-    typer.Option("--workspace", help="A workspace whose settings name the endpoint. Default: a temporary one."),
-]
+    found = wait_for(qa.measure(qa.load(data, documents or ()), workspace, limit, _say))
+    _print(data.name, found, fail_under, json=json)
 
 
-@app.command(rich_help_panel=PUBLIC)
-def claims(
-    data: Claims,
-    judge: JudgeName = "none",
-    workspace: JudgeWorkspace = None,
+@app.command("claims", rich_help_panel=PUBLIC)
+def measure_claims(
+    data: Annotated[
+        Path,
+        typer.Option("--data", help="A file of JSON lines: `claim`, the `passages` it cites, `label` and `kind`."),
+    ],
+    judge: Annotated[
+        Literal["none", "oracle", "liar", "endpoint"],
+        typer.Option("--judge", help="Who judges: none, oracle (knows the labels), liar, endpoint."),
+    ] = "none",
+    workspace: Annotated[
+        Path | None,
+        typer.Option("--workspace", help="A workspace whose settings name the endpoint. Default: a temporary one."),
+    ] = None,
     limit: Limit = 0,
     fail_under: FailUnder = None,
     json: Json = False,
 ) -> None:
     """Judging of labelled claims: true ones kept and marked, false and partly true ones passed, also by kind."""
-    from assay.evaluate.claims import JudgeKind, load, measure
-
-    _print(data.name, wait_for(measure(load(data), JudgeKind(judge), workspace, limit, _say)), fail_under, json=json)
+    found = wait_for(claims.measure(claims.load(data), claims.JudgeKind(judge), workspace, limit, _say))
+    _print(data.name, found, fail_under, json=json)
 
 
 CaseFile = Annotated[
@@ -224,18 +208,6 @@ def run_cases(
 
     Each figure comes with a 95 % interval. Results are kept in CASES.results.jsonl, and what is there is not asked again.
     """
-    from assay.cli import config
-    from assay.core.events import Mode, Route
-    from assay.evaluate.cases import load_cases
-    from assay.evaluate.grading import summarise
-    from assay.evaluate.html_report import worst_cases
-    from assay.evaluate.kept_evaluations import keep_evaluation
-    from assay.evaluate.model_grade import judge_on_demand
-    from assay.evaluate.user_cases import evaluate_cases, load_results, trace_lines
-    from assay.models.factory import has_model
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.types import AskOptions
-
     loaded, place = load_cases(cases), out or cases.with_suffix(".results.jsonl")
     sides: list[tuple[str, Route | None, Path]] = [("assay", None, place)]
     if baseline:
@@ -271,9 +243,6 @@ def compare(
 
     --fail-under takes figures of the second (right=0.8) and differences to the first (difference.right=-0.05).
     """
-    from assay.evaluate.grading import compare as compare_results
-    from assay.evaluate.user_cases import load_results
-
     loaded = [(each, load_results(each)) for each in (first, second)]
     common = set.intersection(*({one.case for one in results} for _, results in loaded))
     sides: list[tuple[str, str, Sequence[Graded]]] = []
@@ -304,10 +273,6 @@ def draft_cases(
     json: Json = False,
 ) -> None:
     """Draft cases from decisions, feedback and documents, for you to correct before `assay evaluate run`."""
-    from assay.evaluate import case_drafts
-    from assay.evaluate.cases import write_cases
-    from assay.workspace.facade import open_workspace
-
     if not (from_reviews or from_feedback or suggest):
         raise UserError("Say what to draft cases from: --from-reviews, --from-feedback or --suggest N.")
     if out.exists():
@@ -355,12 +320,9 @@ def _show(
     *,
     json: bool,
 ) -> None:
-    from assay.core.codec import to_json
-    from assay.evaluate.grading import agreement, compare, result_words, summarise, verdict
-    from assay.evaluate.html_report import WORDS, format_estimate, grading_words, render_report, shown_metrics
 
     found = {name: summarise(graded) for name, _, graded in sides}
-    compared = compare(sides[0][2], sides[1][2]) if len(sides) == 2 else None
+    compared = compare_results(sides[0][2], sides[1][2]) if len(sides) == 2 else None
     if compared is not None and not compared.n:
         raise UserError("The two have no case in common.")
     words = verdict(compared, sides[0][0], sides[1][0]) if compared else result_words(sides[-1][2])
@@ -401,8 +363,6 @@ def _check_limits(found: Mapping[str, float], limits: Sequence[str]) -> None:
 
 
 def _folder(cache: Path | None) -> Path:
-    import platformdirs
-
     return cache or Path(platformdirs.user_cache_dir("assay", appauthor=False)) / "evaluate"
 
 

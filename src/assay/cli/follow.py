@@ -11,26 +11,47 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import Annotated
 
 import typer
+from rich.console import RenderableType
+from rich.live import Live
+from rich.text import Text
 
-from assay.cli.options import as_json, aside, at_terminal, console, plain, print_json, say, wait_for
-from assay.core.events import Route
+from assay.answer import render
+from assay.answer.claim_details import show_workings
+from assay.cli import synthesis_view
+from assay.cli.run_view import choose, commands, question, rows_for, spent, view
+from assay.cli.terminal import (
+    as_json,
+    aside,
+    at_terminal,
+    console,
+    plain,
+    print_json,
+    print_result,
+    say,
+    say_if_any,
+    wait_for,
+)
+from assay.core.codec import to_json
+from assay.core.errors import AssayError, UserError
+from assay.core.events import AwaitingReview, Event, Gathered, Rephrased, Route
+from assay.core.events.describe import live_line, understood_turn
+from assay.core.run import Run
+from assay.core.settings import Settings
+from assay.core.types import Usage
+from assay.governance.reviewing import progress_line
+from assay.models import cost
+from assay.models.factory import models_by_role
+from assay.workspace.facade import Workspace
+from assay.workspace.forecast import WorkForecast, forecast_lines
+from assay.workspace.stored import WITHHELD_ANSWER, documents, history, records
+from assay.workspace.types import AskOptions
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from assay.core.events import Event
-    from assay.core.run import Run
-    from assay.workspace.facade import Workspace
-
-    Steps = AsyncIterator[tuple[Run, Event]]
-    See = Callable[[Run, Event], None]
-    from assay.core.run import Run
-    from assay.core.settings import Settings
-    from assay.workspace.forecast import WorkForecast
-
+Steps = AsyncIterator[tuple[Run, Event]]
+See = Callable[[Run, Event], None]
 EXIT = {"answered": 0, "direct": 0, "partial": 3, "abstained": 4, "waiting": 5, "held": 5, "rejected": 1, "failed": 1}
 
 
@@ -73,8 +94,6 @@ class Watched:
 
     def look_up(self) -> None:
         """Load titles and pages that are not known yet."""
-        from assay.workspace.stored import documents
-
         if self.run is not None:
             unplaced = [each for each in self.run.evidence if each.key not in self.pages]
             self.pages |= documents.quoted_pages(self.opened.store, unplaced, self.opened.scope())
@@ -86,12 +105,10 @@ class Watched:
 def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None = None) -> Run:
     """Follow a run until it is delivered, has failed, or pauses and nobody can be prompted. Without steps it is
     already paused."""
-    watched = Watched(opened, known, _active_seconds(opened, known))
+    watched = Watched(opened, known, records.active_seconds(opened.store, known.id) if known else 0.0)
     if steps is not None:
         _follow_until_stop(steps, watched, show)
     while watched.run is not None and watched.run.waiting is not None and show.asks:
-        from assay.cli.run_view import choose
-
         watched.look_up()
         try:
             choice = choose(watched.run, watched.titles, watched.pages)
@@ -99,19 +116,10 @@ def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None
             raise _interrupted(watched.run, show) from None
         if choice is None:
             break
-        watched.before, watched.begun = (
-            _active_seconds(opened, watched.run),
-            time.monotonic(),
-        )  # without waiting
-        _follow_until_stop(opened.resume(watched.run.id, choice.option, choice.words), watched, show)
+        watched.before, watched.begun = records.active_seconds(opened.store, watched.run.id), time.monotonic()
+        _follow_until_stop(opened.resume(watched.run.id, *choice), watched, show)
     assert watched.run is not None, "a run that was asked has an event"
     return watched.run
-
-
-def _active_seconds(opened: Workspace, run: Run | None) -> float:
-    from assay.workspace.stored import records
-
-    return records.active_seconds(opened.store, run.id) if run else 0.0
 
 
 def _follow_until_stop(steps: Steps, watched: Watched, show: Show) -> None:
@@ -153,9 +161,6 @@ def _show_events(watched: Watched, show: Show) -> Iterator[See]:
 
 
 def _as_json(run: Run, event: Event) -> None:
-    from assay.core.codec import to_json
-    from assay.core.events import AwaitingReview
-
     data = to_json(event)
     if isinstance(event, AwaitingReview):
         data.pop("answer")
@@ -163,10 +168,6 @@ def _as_json(run: Run, event: Event) -> None:
 
 
 def _in_lines(watched: Watched, run: Run, event: Event) -> None:
-    from assay.cli import synthesis_view
-    from assay.core.events import Gathered, Rephrased
-    from assay.core.events.describe import live_line, understood_turn
-
     if isinstance(event, Rephrased) and not understood_turn(run.asked.question, event):
         return  # already a standalone question: nothing new for the reader
     if isinstance(event, Gathered):
@@ -178,12 +179,6 @@ def _in_lines(watched: Watched, run: Run, event: Event) -> None:
 @contextmanager
 def _live(watched: Watched) -> Iterator[See]:
     """A live view that is redrawn, and stays when the run has ended; it is removed while the user is prompted."""
-    from rich.live import Live
-    from rich.text import Text
-
-    from assay.cli import synthesis_view
-    from assay.cli.run_view import rows_for, view
-    from assay.core.events import Gathered
 
     def now() -> RenderableType:
         if watched.run is None:
@@ -208,8 +203,6 @@ def _live(watched: Watched) -> Iterator[See]:
 
 def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     """Print the result and return the exit code."""
-    from assay.core.errors import UserError
-
     if run.answer is not None:
         if not show.json:
             if not show.quiet and sys.stderr.isatty():
@@ -220,8 +213,6 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
             _remarks(opened, run)
         return typer.Exit(EXIT[run.answer.outcome])
     if run.withheld:
-        from assay.workspace.stored import WITHHELD_ANSWER
-
         raise UserError(WITHHELD_ANSWER)
     if run.held is not None:
         return _print_awaiting_review(opened, run, show)
@@ -238,13 +229,9 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
 
 def _print_awaiting_review(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     """Print why an answer needs a review and how it continues. Notifies the webhook if one is set."""
-    from assay.core.errors import AssayError
-    from assay.governance.reviewing import progress_line
-
     assert run.held is not None
-    say(
-        f"{progress_line(opened.questions.run(run.id))} The answer waits for a reviewer: {'; '.join(run.held.reasons)}."
-    )
+    sofar = progress_line(opened.questions.run(run.id))
+    say(f"{sofar} The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
     say(f"`assay review {run.id}` shows it to whoever may decide; `{show.resume(run)}` gives it to you after that.")
     try:
         asyncio.run(opened.reviews.notify(TELLING))
@@ -255,8 +242,6 @@ def _print_awaiting_review(opened: Workspace, run: Run, show: Show) -> typer.Exi
 
 def _print_choice(opened: Workspace, run: Run, show: Show) -> None:
     """Print what a run waits for, and the commands that answer it."""
-    from assay.cli.run_view import commands, question
-
     watched = Watched(opened, run)
     watched.look_up()
     for line in [*question(run, watched.titles, watched.pages), "The run waits for you:"]:
@@ -270,25 +255,11 @@ def _remarks(opened: Workspace, run: Run) -> None:
     if not run.asked.has_model:
         return
     if not sys.stderr.isatty():
-        from assay.cli.run_view import spent
-
-        aside().print(
-            plain(f"{spent(run)}; `assay trace {run.id}` shows every step."),
-            style="dim",
-            markup=False,
-            soft_wrap=not sys.stderr.isatty(),
-        )
-    if needless := _loop_advice(opened, run):
-        say(needless)
-
-
-def _loop_advice(opened: Workspace, run: Run) -> str:
-    from assay.core.events import Route
-    from assay.workspace.stored import history
-
-    if run.asked.route is not None or run.route is Route.research:
-        return ""
-    return REMARK if never_needed_the_loop(history.routes(opened.store, opened.principal.id)) else ""
+        words = f"{spent(run)}; `assay trace {run.id}` shows every step."
+        aside().print(plain(words), style="dim", markup=False, soft_wrap=True)
+    researched = run.asked.route is not None or run.route is Route.research
+    if not researched and never_needed_the_loop(history.routes(opened.store, opened.principal.id)):
+        say(REMARK)
 
 
 EVERY = 10  # consecutive questions before the hint, and before each repetition
@@ -296,11 +267,7 @@ EVERY = 10  # consecutive questions before the hint, and before each repetition
 
 def never_needed_the_loop(routes: Iterable[Route]) -> bool:
     """Whether to show the hint: the number of latest consecutive questions without research is ten, twenty, …"""
-    row = 0
-    for route in routes:
-        if route is Route.research:
-            break
-        row += 1
+    row = sum(1 for _ in takewhile(lambda route: route is not Route.research, routes))
     return row > 0 and row % EVERY == 0
 
 
@@ -318,16 +285,14 @@ class OutputFormat(StrEnum):
     bibtex = "bibtex"
 
 
+FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="How the answer is written.")]
+
 SIGNS = ("\ue000", "\ue001")  # stand for the codes of a terminal until the text is free of those of documents
 BOLD = ("\x1b[1m*", "*\x1b[22m")
 
 
 def render_answer(run: Run, opened: Workspace, format: OutputFormat, *, verbose: bool = False) -> str:
     """The run's answer in the requested format; on a terminal, marked words are bold."""
-    from assay.answer import render
-    from assay.answer.claim_details import show_workings
-    from assay.core.codec import to_json
-
     answer = run.answer
     assert answer is not None
     cited = render.citations(answer, run.evidence, opened.documents.get)
@@ -353,36 +318,27 @@ def render_answer(run: Run, opened: Workspace, format: OutputFormat, *, verbose:
 
 def show_forecast(outlook: WorkForecast, *, json: bool) -> None:
     """Print a forecast and nothing else."""
-    from assay.workspace.forecast import forecast_lines
+    print_result(json, outlook, forecast_lines(outlook))
 
-    if json:
-        print_json(outlook)
+
+def warn_before_asking(opened: Workspace, how: AskOptions, *, quiet: bool) -> None:
+    """Warn about limits that cannot hold, and documents that were read by an earlier version."""
+    if quiet:
         return
-    for line in forecast_lines(outlook):
-        console().print(plain(line), markup=False)
+    if how.model and opened.settings.budget_run_money:
+        warn_about_prices(opened.settings)
+    say_if_any(opened.documents.outdated(how.where.bases))
 
 
 def warn_about_prices(settings: Settings) -> None:
     """Warn that a limit on cost cannot hold for models without a known price."""
-    if names := unpriced(settings):
-        say(
-            f"Note: no price is known for {', '.join(names)}, so a limit on cost has no effect for them. Set `llm_prices`."
-        )
-
-
-def unpriced(settings: Settings) -> list[str]:
-    """The models without a known price."""
-    from assay.models.factory import models_by_role
-
     names = sorted({name for named in models_by_role(settings).values() for name in named})
-    return [name for name in names if price_of(settings, name) is None]
+    if free := ", ".join(name for name in names if price_of(settings, name) is None):
+        say(f"Note: no price is known for {free}, so a limit on cost has no effect for them. Set `llm_prices`.")
 
 
 def price_of(settings: Settings, name: str) -> tuple[float, float] | None:
     """Dollars per million tokens, in and out."""
-    from assay.core.types import Usage
-    from assay.models import cost
-
     own = cost.parse_prices(settings.llm_prices)
     come_in = cost.price_of(name, Usage(tokens_in=cost.MILLION), own)
     come_out = cost.price_of(name, Usage(tokens_out=cost.MILLION), own)

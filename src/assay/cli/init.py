@@ -6,30 +6,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from assay.cli.options import (
-    CheckpointOption,
-    EagernessOption,
-    MaxCost,
-    MaxSeconds,
-    MaxTokens,
-    Workspace,
-    ask_until_valid,
-    at_terminal,
-    confirm,
-    one_of,
-    say,
-    whole,
-)
-
-if TYPE_CHECKING:
-    from assay.core.settings import Settings
-    from assay.workspace.facade import Workspace as Opened
+from assay.cli.acting import open_workspace
+from assay.cli.add import run_with_progress, show
+from assay.cli.config import explain, not_agreed
+from assay.cli.doctor import checks
+from assay.cli.options import Limits, Workspace, with_option_groups, workspace_folder
+from assay.cli.terminal import ask_until_valid, at_terminal, confirm, one_of, say, whole
+from assay.core.errors import UserError
+from assay.core.events import Checkpoint, Eagerness
+from assay.core.settings import FILE, PREFIX, Settings, keys_written_in, load_settings, write_settings
+from assay.models.factory import reached
+from assay.workspace.facade import Workspace as Opened
+from assay.workspace.stored import facts
 
 
+@with_option_groups
 def init(
     documents: Annotated[
         list[Path] | None, typer.Option("--add", help="Files or folders to add. May be repeated.")
@@ -43,13 +38,9 @@ def init(
     key: Annotated[
         str, typer.Option(help="Where its key comes from: `environment`, file:PATH, keyring:SERVICE/NAME, or `none`.")
     ] = "",
-    eagerness: Annotated[EagernessOption | None, typer.Option(help="How readily it searches.")] = None,
-    checkpoint: Annotated[
-        list[CheckpointOption] | None, typer.Option(help="Where to wait for you. May be repeated.")
-    ] = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    max_seconds: MaxSeconds = None,
+    eagerness: Annotated[Eagerness | None, typer.Option(help="How readily it searches.")] = None,
+    checkpoint: Annotated[list[Checkpoint] | None, typer.Option(help="Where to wait for you. May be repeated.")] = None,
+    limits: Limits = Limits(),
     agree: Annotated[
         bool, typer.Option("--agree", help="Agree that questions and passages are sent to the endpoint.")
     ] = False,
@@ -62,16 +53,24 @@ def init(
 
     Nothing is written before the last question; run it again to change something.
     """
-    from assay.core.errors import UserError
-    from assay.workspace.facade import default_workspace
-
     if not yes and not at_terminal():
         raise UserError("This is not a terminal. Give the settings as flags, with --yes.")
-    folder = (workspace or default_workspace()).expanduser()
-    given = _settings_from_flags(search, endpoint, model, key, eagerness, checkpoint, max_cost, max_tokens, max_seconds)
+    folder = workspace_folder(workspace)
+    flags = {
+        "search_per_base": _read(per_base, search),
+        "llm_base_url": _read(read_endpoint, endpoint),
+        "llm_model": _read(named, model),
+        "llm_api_key": _read(read_key, key),
+        "eagerness": eagerness and eagerness.value,
+        **limits.settings("budget_run"),
+        "checkpoints": ", ".join(dict.fromkeys(checkpoint)) if checkpoint else None,
+    }
+    given = {name: value for name, value in flags.items() if value is not None}
     try:
         wanted, paths = (given, documents or []) if yes else _dialogue(folder, given, documents)
-        settings = _settings_with(folder, wanted)
+        # The settings as they will be. A key that is not written keeps its source.
+        kept = {name: value for name, value in wanted.items() if name != "llm_api_key" or value}
+        settings = load_settings(folder, kept)
         agreed = _consent(folder, settings, agree=agree, yes=yes)
         if not yes and not confirm(f"Write {folder / 'assay.toml'}?", present=True):
             raise KeyboardInterrupt
@@ -81,40 +80,15 @@ def init(
     raise typer.Exit(_apply(folder, wanted, paths, agreed))
 
 
-def _settings_from_flags(
-    search: str,
-    endpoint: str,
-    model: str,
-    key: str,
-    eagerness: EagernessOption | None,
-    checkpoint: list[CheckpointOption] | None,
-    max_cost: float | None,
-    max_tokens: int | None,
-    max_seconds: float | None,
-) -> SettingChanges:
-    """The settings from the flags."""
-    from assay.core.errors import UserError
-
+def _read(read: Callable[[str], Any], flag: str) -> Any:
+    """The setting of a flag; None where it was not given."""
     try:
-        found = {
-            "search_per_base": per_base(search) if search else None,
-            "llm_base_url": read_endpoint(whole(endpoint)) if endpoint else None,
-            "llm_model": named(whole(model)) if model else None,
-            "llm_api_key": read_key(whole(key)) if key else None,
-            "eagerness": eagerness.value if eagerness else None,
-            "budget_run_money": max_cost,
-            "budget_run_tokens": max_tokens,
-            "budget_run_seconds": max_seconds,
-            "checkpoints": ", ".join(dict.fromkeys(checkpoint)) if checkpoint else None,
-        }
+        return read(whole(flag)) if flag else None
     except ValueError as wrong:
         raise UserError(f"A flag cannot be used. {wrong}") from None
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def _dialogue(folder: Path, given: SettingChanges, documents: list[Path] | None) -> tuple[SettingChanges, list[Path]]:
-    from assay.core.settings import FILE, keys_written_in, load_settings
-
     say(f"Workspace: {folder}. An empty answer keeps the value in brackets. Ctrl-C stops without writing anything.")
     paths = documents if documents is not None else ask_until_valid("Folder or file to add", NONE, _path)
     kept = "llm_api_key" in keys_written_in(folder)
@@ -134,19 +108,8 @@ def _path(typed: str) -> list[Path]:
     return [path]
 
 
-def _settings_with(folder: Path, wanted: SettingChanges) -> Settings:
-    """The settings as they will be: flags override the file, as the file will then say. A key that is not written
-    keeps its source."""
-    from assay.core.settings import load_settings
-
-    return load_settings(folder, {name: value for name, value in wanted.items() if name != "llm_api_key" or value})
-
-
 def _consent(folder: Path, settings: Settings, *, agree: bool, yes: bool) -> list[str]:
     """The hosts that the user consents to now."""
-    from assay.cli.config import explain, not_agreed
-    from assay.models.factory import reached
-
     hosts = not_agreed(folder, reached(settings))
     if not hosts or (yes and not agree):
         return []
@@ -156,13 +119,14 @@ def _consent(folder: Path, settings: Settings, *, agree: bool, yes: bool) -> lis
 
 def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list[str]) -> int:
     """Write the settings, record the consent, test the endpoint, add the documents."""
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import facts
-
     with open_workspace(folder, create=True) as opened:
         for host in agreed:
             facts.agree(opened.store, host)
-        _write(folder, wanted)
+        changed = write_settings(folder, wanted)
+    say(f"{'Wrote' if changed else 'Nothing to change in'} {folder / FILE}.")
+    for name in wanted:
+        if os.environ.get(f"{PREFIX}{name.upper()}") is not None and name != "llm_api_key":
+            say(f"Note: {PREFIX}{name.upper()} is set in the environment, and wins over the file.")
     with open_workspace(folder) as opened:
         try:
             reachable = _test_endpoint(opened)
@@ -170,27 +134,13 @@ def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list
             say("Stopped. The settings are written; `assay doctor` tries the endpoint.")
             return 130
         if paths:
-            _add_documents(opened, paths)
+            show(run_with_progress(lambda say: opened.add(paths, say=say), quiet=False), quiet=False)
     say(f"Ready. {'Ask with' if paths else 'Add documents with `assay add PATH`, then ask with'} `assay ask QUESTION`.")
     return 0 if reachable else 1
 
 
-def _write(folder: Path, wanted: SettingChanges) -> None:
-    from assay.core.settings import FILE, PREFIX, write_settings
-
-    changed = write_settings(folder, wanted)
-    say(f"{'Wrote' if changed else 'Nothing to change in'} {folder / FILE}.")
-    for name in wanted:
-        if os.environ.get(f"{PREFIX}{name.upper()}") is not None and name != "llm_api_key":
-            say(f"Note: {PREFIX}{name.upper()} is set in the environment, and wins over the file.")
-
-
 def _test_endpoint(opened: Opened) -> bool:
     """Test the endpoint's capabilities and print them; no document text is sent."""
-    from assay.cli.config import not_agreed
-    from assay.cli.doctor import checks
-    from assay.models.factory import reached
-
     refused = not_agreed(opened.path, reached(opened.settings))
     fine = True
     for check, ok, found in checks(opened.path, opened.settings, refused, offline=False):
@@ -201,17 +151,11 @@ def _test_endpoint(opened: Opened) -> bool:
     return fine
 
 
-def _add_documents(opened: Opened, paths: list[Path]) -> None:
-    from assay.cli.add import run_with_progress, show
-
-    show(run_with_progress(lambda say: opened.add(paths, say=say), quiet=False), quiet=False)
-
-
 ENVIRONMENT = "environment"
 NONE = "none"
 SEARCHES = ("one", "per-base")
-EAGERNESS = ("sparing", "normal", "eager")
-CHECKPOINTS = ("searches", "nothing", "sources", "reading")
+EAGERNESS = [each.value for each in Eagerness]
+CHECKPOINTS = [each.value for each in Checkpoint]
 
 SettingChanges = dict[str, Any]  # settings by name; others stay unchanged
 
@@ -243,9 +187,10 @@ def ask_for(present: Settings, given: SettingChanges, *, ask_key: bool = True) -
     now = SEARCHES[present.search_per_base]
     ask("search_per_base", "One search over all knowledge bases, or one per base (one, per-base)", now, per_base)
     ask("eagerness", f"How readily it searches ({', '.join(EAGERNESS)})", present.eagerness, one_of(EAGERNESS))
-    ask("budget_run_money", "USD that a question may cost, 0 for no ceiling", f"{present.budget_run_money:g}", money)
-    ask("budget_run_tokens", "Tokens that a question may take, 0 for no ceiling", f"{present.budget_run_tokens}", count)
-    ask("budget_run_seconds", "Seconds that a question may take", f"{present.budget_run_seconds:g}", seconds)
+    money, tokens, seconds = present.budget_run_money, present.budget_run_tokens, present.budget_run_seconds
+    ask("budget_run_money", "USD that a question may cost, 0 for no ceiling", f"{money:g}", _number(float, 0))
+    ask("budget_run_tokens", "Tokens that a question may take, 0 for no ceiling", f"{tokens}", _number(int, 0))
+    ask("budget_run_seconds", "Seconds that a question may take", f"{seconds:g}", _number(float, 1))
     listed = ", ".join(CHECKPOINTS)
     ask("checkpoints", f"Where to wait for you ({listed}; several with commas)", present.checkpoints or NONE, stops)
     return found
@@ -283,26 +228,17 @@ def read_key(typed: str) -> str:
     return typed
 
 
-def money(typed: str) -> float:
-    return _number(typed, float, 0)
+def _number(kind: type[int] | type[float], least: int) -> Callable[[str], float]:
+    def read(typed: str) -> float:
+        try:
+            value = kind(typed.replace(",", "").replace("_", "") if kind is int else typed)
+        except ValueError:
+            raise ValueError("Write a number.") from None
+        if not least <= value < 1e12:  # rejects values that are too small, infinite or NaN
+            raise ValueError(f"Write a number from {least} on.")
+        return value
 
-
-def count(typed: str) -> int:
-    return _number(typed.replace(",", "").replace("_", ""), int, 0)
-
-
-def seconds(typed: str) -> float:
-    return _number(typed, float, 1)
-
-
-def _number(typed: str, kind: Callable[[str], Any], least: int) -> Any:
-    try:
-        value = kind(typed)
-    except ValueError:
-        raise ValueError("Write a number.") from None
-    if not least <= value < 1e12:  # rejects values that are too small, infinite or NaN
-        raise ValueError(f"Write a number from {least} on.")
-    return value
+    return read
 
 
 def stops(typed: str) -> str:

@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.options import Json, Workspace, console, plain, print_json, say, whole
+from assay.cli.acting import open_workspace
+from assay.cli.options import Json, Workspace
+from assay.cli.terminal import console, plain, print_json, say, whole
+from assay.workspace.stored import tokens
 
-app = typer.Typer(help="API keys for a server.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
@@ -18,9 +21,6 @@ def add(
     workspace: Workspace = None,
 ) -> None:
     """Make an API key and print it. It is kept as a digest only, so nobody can print it again."""
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import tokens
-
     with open_workspace(workspace) as opened:
         key = tokens.new_key(opened.store, whole(name), whole(label))
     say("Keep it: it is not shown again.")
@@ -32,9 +32,6 @@ def list_keys(
     name: Annotated[str, typer.Argument(help="Only this user's.")] = "", workspace: Workspace = None, json: Json = False
 ) -> None:
     """List the API keys: whose, what for, when made and when last used."""
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import tokens
-
     with open_workspace(workspace) as opened:
         found = tokens.listing(opened.store, whole(name))
     if json:
@@ -49,9 +46,6 @@ def list_keys(
 @app.command()
 def remove(key: Annotated[str, typer.Argument(help="The key's id.")], workspace: Workspace = None) -> None:
     """Take an API key back. From the next request on it opens nothing."""
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import tokens
-
     with open_workspace(workspace) as opened:
         gone = tokens.revoke(opened.store, whole(key))
     say(f"Removed the key {gone.id} of {gone.who}.")

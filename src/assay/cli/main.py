@@ -2,49 +2,99 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import functools
 import io
 import os
 import sys
+from collections import UserDict
 from collections.abc import Callable
-from typing import Annotated
+from copy import copy
+from importlib import import_module, resources
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from assay import __version__
-from assay.cli import (
-    access,
-    add,
-    ask,
-    audit,
-    base,
-    chat,
-    config,
-    doctor,
-    erase,
-    evaluate,
-    init,
-    key,
-    migrate,
-    replay,
-    report,
-    review,
-    runs,
-    search,
-    serve,
-    sources,
-    synthesise,
-    user,
-    workspace,
-)
 from assay.cli.acting import act_as
-from assay.cli.options import plain
 from assay.core.errors import AssayError, UserError
 from assay.core.private_files import OTHERS
 
+# Each command and the module that has a function of that name, in the order of the help.
+COMMANDS = {
+    "init": "init", "add": "add", "sync": "add", "reindex": "add", "sources": "sources", "off": "sources", "on": "sources",
+    "tag": "sources", "remove": "sources", "erase": "sources", "show": "sources", "search": "ask", "ask": "ask",
+    "chat": "chat", "synthesise": "synthesise", "synthesize": "synthesise", "serve": "serve", "worker": "serve",
+    "mcp": "serve", "review": "review", "runs": "runs", "feedback": "runs", "trace": "runs", "replay": "runs",
+    "diff": "runs", "resume": "ask", "verify": "audit", "export": "audit", "report": "audit", "monitor": "audit",
+    "doctor": "doctor", "backup": "workspace", "restore": "workspace", "migrate": "workspace",
+}  # fmt: skip
+HIDDEN = frozenset({"synthesize"})  # American spelling
+# Commands of commands: each is the `app` of the module of its name.
+GROUPS = {
+    "base": "Knowledge bases.",
+    "access": "Who may read a knowledge base or a document.",
+    "user": "People who may sign in to a server.",
+    "key": "API keys for a server.",
+    "audit": "The record of all runs: sealed, kept, erased when it is old.",
+    "config": "Settings.",
+    "workspace": "The workspace: where documents, index and runs are kept.",
+    "evaluate": "Measure on labelled questions.",
+}
+
+
+class LoadedCommands(UserDict[str, Any]):
+    """The commands by name. The module of one is loaded when it is asked for, so that it loads nothing for others."""
+
+    def __init__(self) -> None:
+        self.data = dict.fromkeys([*COMMANDS, *GROUPS])
+
+    def __getitem__(self, name: str) -> Any:
+        if self.data[name] is None:
+            loader = typer.Typer()
+            if name in GROUPS:
+                loader.add_typer(import_module(f"assay.cli.{name}").app, name=name, help=GROUPS[name])
+            else:
+                module = import_module(f"assay.cli.{COMMANDS[name]}")
+                loader.command(name, hidden=name in HIDDEN)(getattr(module, name))
+            self.data[name] = typer.main.get_group(loader).commands[name]
+        return self.data[name]
+
+
+class LazyGroup(TyperGroup):
+    """The program. Its help and its completion are quick: they show what docstrings say, and load no command."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = LoadedCommands()
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super(LazyGroup, self._listed()).format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        ctx.command = self._listed()
+        return super().shell_complete(ctx, incomplete)
+
+    def _listed(self) -> LazyGroup:
+        """The same, of every command the name and the docstring alone."""
+        folder = resources.files("assay.cli")
+        trees = {module: ast.parse((folder / f"{module}.py").read_text("utf-8")) for module in {*COMMANDS.values()}}
+        words = {
+            name: ast.get_docstring(node) or ""
+            for name, module in COMMANDS.items()
+            for node in trees[module].body
+            if isinstance(node, ast.FunctionDef) and node.name == name
+        }
+        shown = copy(self)
+        shown.commands = {name: TyperCommand(name, help=each) for name, each in (words | GROUPS).items()}
+        return shown
+
+
 app = typer.Typer(
     name="assay",
+    cls=LazyGroup,
     help="Answers questions from your own documents and shows its evidence.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -78,51 +128,6 @@ def options(
 ) -> None:
     """Answers questions from your own documents and shows its evidence."""
     act_as(as_, context.invoked_subcommand)
-
-
-app.command("init")(init.init)
-app.command("add")(add.add)
-app.command("sync")(add.sync)
-app.command("reindex")(add.reindex)
-app.command("sources")(sources.sources)
-app.command("off")(sources.off)
-app.command("on")(sources.on)
-app.command("tag")(sources.tag)
-app.command("remove")(sources.remove)
-app.command("erase")(erase.erase)
-app.command("show")(sources.show)
-app.command("search")(search.search)
-app.command("ask")(ask.ask)
-app.command("chat")(chat.chat)
-app.command("synthesise")(synthesise.synthesise)
-app.command("synthesize", hidden=True)(synthesise.synthesise)  # American spelling
-app.command("serve")(serve.serve)
-app.command("worker")(serve.worker)
-app.command("mcp")(serve.mcp)
-app.command("review")(review.review)
-app.command("runs")(runs.runs)
-app.command("feedback")(runs.feedback)
-app.command("trace")(runs.trace)
-app.command("replay")(replay.replay)
-app.command("diff")(replay.diff)
-app.command("resume")(ask.resume)
-app.command("verify")(audit.verify)
-app.command("export")(report.export)
-app.command("report")(report.report)
-app.command("monitor")(report.monitor)
-app.command("doctor")(doctor.doctor)
-app.command("backup")(migrate.backup)
-app.command("restore")(migrate.restore)
-app.command("migrate")(migrate.migrate)
-base.app.command("share")(access.share)
-app.add_typer(base.app, name="base")
-app.add_typer(access.app, name="access")
-app.add_typer(user.app, name="user")
-app.add_typer(key.app, name="key")
-app.add_typer(audit.app, name="audit")
-app.add_typer(config.app, name="config")
-app.add_typer(workspace.app, name="workspace")
-app.add_typer(evaluate.app, name="evaluate")
 
 
 @functools.cache
@@ -179,6 +184,8 @@ def _fail_for(error: BaseException) -> None:
 
 
 def _fail(line: str, code: int) -> None:
+    from assay.cli.terminal import plain
+
     typer.echo(plain(f"assay: {line}"), err=True)
     sys.exit(code)
 

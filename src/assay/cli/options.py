@@ -1,60 +1,24 @@
-"""Options shared by several commands, and their conversion to a workspace, a filter or JSON."""
+"""Options shared by several commands, and what they stand for."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import re
+import functools
+import inspect
 import shlex
-import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
-from assay.core.printable import UNSAFE, printable_text
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
-    from assay.core.events import SearchFilters
-
-T = TypeVar("T")
-
-
-class ModeOption(StrEnum):
-    quick = "quick"
-    balanced = "balanced"
-    thorough = "thorough"
-
-
-class EagernessOption(StrEnum):
-    sparing = "sparing"
-    normal = "normal"
-    eager = "eager"
-
-
-class RouteChoice(StrEnum):
-    lookup = "lookup"
-    research = "research"
-    one_shot = "one-shot"
-
-
-class StakesOption(StrEnum):
-    normal = "normal"
-    high = "high"
-
-
-class CheckpointOption(StrEnum):
-    searches = "searches"
-    nothing = "nothing"
-    sources = "sources"
-    reading = "reading"
-
+from assay.cli.terminal import whole
+from assay.core.errors import UserError
+from assay.core.events import Checkpoint, Eagerness, Mode, SearchFilters, Stakes
+from assay.index.search_filter import parse_document_types
+from assay.language.dates import first_day, last_day
+from assay.workspace.facade import default_workspace
 
 Workspace = Annotated[
     Path | None,
@@ -63,228 +27,143 @@ Workspace = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result alone, no progress.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Also say what was searched for, and why the search ended.")]
-StakesChoice = Annotated[
-    StakesOption,
+StakesOption = Annotated[
+    Stakes,
     typer.Option("--stakes", help="How much depends on it: where it is much, a reviewer looks at the answer first."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 BaseName = Annotated[str, typer.Option("--base", "-b", help="The knowledge base.")]
 Bases = Annotated[list[str] | None, typer.Option("--base", "-b", help="Only this knowledge base. May be repeated.")]
-Sources = Annotated[
-    list[str] | None,
-    typer.Option("--source", "-s", help="Only documents whose path or title contains this. May be repeated."),
+ModeOption = Annotated[Mode, typer.Option(help="How far to go: up to 3, 5 or 10 rounds of searching.")]
+EagernessOption = Annotated[Eagerness | None, typer.Option(help="How readily it searches. Default: the setting.")]
+CheckpointsOption = Annotated[
+    list[Checkpoint] | None, typer.Option(help="Where to wait for you. May be repeated. Default: the setting.")
 ]
-Types = Annotated[
-    list[str] | None, typer.Option("--type", help="Only this kind of document: pdf, html, docx, … May be repeated.")
-]
-Since = Annotated[
-    str | None, typer.Option(help="Only documents dated from here on: 2024, 2024-05-17, 'last 12 months'.")
-]
-Until = Annotated[str | None, typer.Option(help="Only documents dated up to here.")]
-Undated = Annotated[
-    bool, typer.Option("--undated", help="With --since or --until, also documents without a known date.")
-]
-Meta = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--meta",
-        help="Only documents with this metadata, NAME=VALUE: author, organisation, period, kind, tag, … May be repeated.",
-    ),
-]
-MaxCost = Annotated[
-    float | None,
-    typer.Option("--max-cost", min=0, help="USD that a question may cost; 0 for no ceiling. Default: the setting."),
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option(
-        "--max-tokens", min=0, help="Tokens that a question may take; 0 for no ceiling. Default: the setting."
-    ),
-]
-MaxSeconds = Annotated[
-    float | None,
-    typer.Option("--max-seconds", min=0.1, help="Active seconds that a question may take. Default: the setting."),
-]
+NoModel = Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")]
 FourEyes = Annotated[bool, typer.Option("--four-eyes", help="Whoever asked cannot review the answer.")]
 Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", help="The folder for the files of a synthesis. Default: ./assay-account-RUN."),
 ]
 
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all control characters except tab and newline
-# Escaped in JSON too: controls, and what reorders or hides text on a terminal.
-JSON_UNSAFE = re.compile(f"[{UNSAFE}\ud800-\udfff]")
-HALVES = re.compile("[\ud800-\udfff]")  # surrogates, which Python uses for bytes that are not UTF-8
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The options that say which documents are searched."""
+
+    bases: Bases = None
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--source", "-s", help="Only documents whose path or title contains this. May be repeated."),
+    ] = None
+    types: Annotated[
+        list[str] | None, typer.Option("--type", help="Only this kind of document: pdf, html, docx, … May be repeated.")
+    ] = None
+    since: Annotated[
+        str | None, typer.Option(help="Only documents dated from here on: 2024, 2024-05-17, 'last 12 months'.")
+    ] = None
+    until: Annotated[str | None, typer.Option(help="Only documents dated up to here.")] = None
+    undated: Annotated[
+        bool, typer.Option("--undated", help="With --since or --until, also documents without a known date.")
+    ] = False
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--meta",
+            help="Only documents with this metadata, NAME=VALUE: author, organisation, period, kind, tag, … "
+            "May be repeated.",
+        ),
+    ] = None
+
+    def where(self) -> SearchFilters:
+        first, last = days_between(self.since, self.until)
+        if first and last and first > last:
+            raise UserError(f"--since {first} is later than --until {last}: no document can be dated so.")
+        pairs: dict[str, str] = {}
+        for given in self.meta or ():
+            name, _, value = (part.strip() for part in whole(given).partition("="))
+            if not name or not value:
+                raise UserError(f"--meta takes NAME=VALUE, not {given!r}.")
+            if pairs.setdefault(name, value) != value:
+                raise UserError(f"--meta {name} is given twice, and a document has to match both. Give one.")
+        return SearchFilters(
+            bases=tuple(map(whole, self.bases or ())),
+            sources=tuple(map(whole, self.sources or ())),
+            types=parse_document_types(self.types or ()),
+            since=first,
+            until=last,
+            undated=self.undated,
+            meta=pairs,
+        )
 
 
-def plain(text: str) -> str:
-    """Text made safe for a terminal: without control characters; those that reorder or hide text are escaped."""
-    return printable_text(CONTROL.sub("", whole(text)))
-
-
-def whole(text: str) -> str:
-    """Text as typed, with a replacement character for bytes that are not UTF-8."""
-    return HALVES.sub("\ufffd", text)
-
-
-def cells(*texts: str) -> list[Text]:
-    """A table row; brackets are literal and not markup."""
-    from rich.text import Text
-
-    return [Text(plain(text)) for text in texts]
-
-
-def where_of(
-    bases: list[str] | None,
-    sources: list[str] | None,
-    types: list[str] | None,
-    since: str | None,
-    until: str | None,
-    meta: list[str] | None,
-    *,
-    undated: bool = False,
-) -> SearchFilters:
-    """The search filters; relative dates count from today."""
-    from assay.core.errors import UserError
-    from assay.core.events import SearchFilters
-    from assay.index.search_filter import parse_document_types
-    from assay.language.dates import first_day, last_day
-
+def days_between(since: str | None, until: str | None) -> tuple[str | None, str | None]:
+    """The first and the last day; relative dates count from today."""
     today = date.today().isoformat()
-    first, last = (first_day(since, today) if since else None), (last_day(until, today) if until else None)
-    if first and last and first > last:
-        raise UserError(f"--since {first} is later than --until {last}: no document can be dated so.")
-    pairs: dict[str, str] = {}
-    for given in meta or ():
-        name, _, value = (part.strip() for part in whole(given).partition("="))
-        if not name or not value:
-            raise UserError(f"--meta takes NAME=VALUE, not {given!r}.")
-        if pairs.setdefault(name, value) != value:
-            raise UserError(f"--meta {name} is given twice, and a document has to match both. Give one.")
-    return SearchFilters(
-        bases=tuple(map(whole, bases or ())),
-        sources=tuple(map(whole, sources or ())),
-        types=parse_document_types(types or ()),
-        since=first,
-        until=last,
-        undated=undated,
-        meta=pairs,
-    )
+    return first_day(since, today) if since else None, last_day(until, today) if until else None
 
 
-def synthesis_limits(cost: float | None, tokens: int | None, seconds: float | None) -> dict[str, Any]:
-    """The settings for the limits of a synthesis."""
-    return {"synthesis_money": cost, "synthesis_tokens": tokens, "synthesis_seconds": seconds}
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The options that say what a question may take."""
+
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", min=0, help="USD that a question may cost; 0 for no ceiling. Default: the setting."),
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--max-tokens", min=0, help="Tokens that a question may take; 0 for no ceiling. Default: the setting."
+        ),
+    ] = None
+    max_seconds: Annotated[
+        float | None,
+        typer.Option("--max-seconds", min=0.1, help="Active seconds that a question may take. Default: the setting."),
+    ] = None
+
+    def settings(self, kind: str) -> dict[str, Any]:
+        """The settings for these limits: `budget_run` for a question, `synthesis` for a synthesis."""
+        return {f"{kind}_money": self.max_cost, f"{kind}_tokens": self.max_tokens, f"{kind}_seconds": self.max_seconds}
 
 
-def again(
-    workspace: Path | None, cost: float | None, tokens: int | None, seconds: float | None, out: Path | None = None
-) -> str:
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with an option for each field of those of its parameters that are dataclasses."""
+    signature = inspect.signature(command, eval_str=True)
+    every = signature.parameters.items()
+    groups: dict[str, Any] = {name: each.annotation for name, each in every if is_dataclass(each.annotation)}
+    parameters = [
+        option
+        for name, each in every
+        for option in (inspect.signature(groups[name], eval_str=True).parameters.values() if name in groups else [each])
+    ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    run.__dict__["__signature__"] = signature.replace(parameters=parameters)
+    return run
+
+
+def again(workspace: Path | None, limits: Limits | None = None, out: Path | None = None) -> str:
     """The flags that a later `assay resume` needs for the same behaviour: limits and locations are not in a run's
     record."""
+    limits = limits or Limits()
     given = {
         "--workspace": workspace,
         "--out": out,
-        "--max-cost": cost,
-        "--max-tokens": tokens,
-        "--max-seconds": seconds,
+        "--max-cost": limits.max_cost,
+        "--max-tokens": limits.max_tokens,
+        "--max-seconds": limits.max_seconds,
     }
     return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in given.items() if value is not None)
 
 
-def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; on Ctrl-C, print what that means."""
-    try:
-        return asyncio.run(work)
-    except KeyboardInterrupt:
-        typer.echo(
-            "Stopped. Nothing that was done is lost; run the same command, or `assay resume` for a run.", err=True
-        )
-        raise typer.Exit(130) from None
-
-
-def print_json(value: Any, *, indent: int | None = 2) -> None:
-    sys.stdout.write(as_json(value, indent=indent) + "\n")
-    sys.stdout.flush()
-
-
-def as_json(value: Any, *, indent: int | None = 2) -> str:
-    """JSON that is lossless and safe for a terminal: all control characters are escaped."""
-    from assay.core.codec import to_json
-
-    text = json.dumps(to_json(value), ensure_ascii=False, indent=indent)
-    return JSON_UNSAFE.sub(lambda sign: json.dumps(sign[0])[1:-1], text)
-
-
-def console() -> Console:
-    """The console for results (standard output)."""
-    from rich.console import Console
-
-    return Console(highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
-
-
-def aside() -> Console:
-    """The console for progress and remarks (standard error), so that results can be piped."""
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False, emoji=False)
-
-
-def at_terminal() -> bool:
-    """Whether the user can be prompted: standard input and standard error are terminals."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def say(words: str = "") -> None:
-    typer.echo(plain(words), err=True)
-
-
-def say_if_any(words: str) -> None:
-    if words:
-        say(words)
-
-
-def line(prompt: str) -> str | None:
-    """Read a line; None at the end of input."""
-    typer.echo(plain(prompt), err=True, nl=False)
-    typed = sys.stdin.readline()
-    return plain(typed).strip() if typed else None
-
-
-def ask_until_valid(question: str, present: str, read: Callable[[str], T], *, shown_default: str = "") -> T:
-    """Prompt until the answer is valid; an empty one keeps the current value. `read` raises ValueError with the
-    problem. The end of input counts as an abort."""
-    while True:
-        typed = line(f"{question} [{shown_default or present or 'none'}]: ")
-        if typed is None:
-            raise KeyboardInterrupt
-        try:
-            return read(typed or present)
-        except ValueError as wrong:
-            say(f"  {wrong}")
-
-
-def confirm(question: str, *, present: bool = False) -> bool:
-    """Ask for yes or no; anything else is asked again."""
-    words = {"y": True, "yes": True, "n": False, "no": False}
-
-    def read(typed: str) -> bool:
-        if typed.casefold() not in words:
-            raise ValueError("Answer y or n.")
-        return words[typed.casefold()]
-
-    return ask_until_valid(question, "y" if present else "n", read, shown_default="Y/n" if present else "y/N")
-
-
-def one_of(options: Sequence[str]) -> Callable[[str], str]:
-    """A parser that accepts an option by its number or text."""
-
-    def read(typed: str) -> str:
-        if typed.isascii() and typed.isdigit() and 0 < int(typed) <= len(options):
-            return options[int(typed) - 1]
-        fitting = [option for option in options if option.casefold() == typed.casefold()]
-        if not fitting:
-            raise ValueError(f"Choose one of: {', '.join(options)}.")
-        return fitting[0]
-
-    return read
+def workspace_folder(workspace: Path | None) -> Path:
+    """The folder of the workspace, whether there is one or not."""
+    return (workspace or default_workspace()).expanduser()

@@ -6,26 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.options import (
-    FourEyes,
-    Json,
-    Workspace,
-    at_terminal,
-    console,
-    line,
-    plain,
-    print_json,
-    say,
-    wait_for,
-    whole,
-)
+from assay.answer import claim_details, render
+from assay.answer.render import Cited
+from assay.cli.acting import open_workspace
+from assay.cli.options import FourEyes, Json, Workspace
+from assay.cli.run_view import claim_lines, shortened
+from assay.cli.terminal import at_terminal, console, line, picked, plain, print_json, print_lines, say, wait_for, whole
+from assay.core.codec import to_json
+from assay.core.errors import AssayError, UserError
+from assay.core.events import Decision, Edit, Reviewed
+from assay.core.events.describe import record_line
+from assay.core.run import Run
+from assay.workspace.types import ReviewItem, ReviewSheet
 
 if TYPE_CHECKING:
-    from assay.answer.render import Cited
-    from assay.core.events import Decision, Edit, Reviewed
-    from assay.core.run import Run
     from assay.workspace.facade import Reviews
-    from assay.workspace.types import ReviewItem, ReviewSheet
 
 EVIDENCE = 12  # quotations shown
 DONE = {"approve": "approved", "edit": "edited", "reject": "rejected"}
@@ -58,9 +53,6 @@ def review(
 
     Exit code 5: it waits still, or again.
     """
-    from assay.cli.acting import open_workspace
-    from assay.core.errors import UserError
-
     decisions = [approve, bool(edit or drop), reject]
     if sum(decisions) > 1 or (any(decisions) and (not run or decided)):
         raise UserError("Name one run, and one decision on it: --approve, --edit and --drop, or --reject.")
@@ -78,21 +70,13 @@ def review(
             if decision is None:
                 raise typer.Exit(5)
         else:
-            decision = (_decision(approve=approve, reject=reject), whole(note), _edits(edit or (), drop or ()))
+            what = Decision.approve if approve else Decision.reject if reject else Decision.edit
+            decision = (what, whole(note), _edits(edit or (), drop or ()))
         raise _decide(reviews, run, decision, seal or sheet.seal, json=json)
-
-
-def _decision(*, approve: bool, reject: bool) -> Decision:
-    from assay.core.events import Decision
-
-    return Decision.approve if approve else Decision.reject if reject else Decision.edit
 
 
 def _edits(edits: Any, drops: Any) -> list[Edit]:
     """Parse the edits of the flags: an index and the new text."""
-    from assay.core.errors import UserError
-    from assay.core.events import Edit
-
     made: list[Edit] = []
     for each in edits:
         place, parted, words = whole(each).partition("=")
@@ -106,9 +90,6 @@ def _decide(
     reviews: Reviews, run: str, decided: tuple[Decision, str, list[Edit]], seal: str, *, json: bool
 ) -> typer.Exit:
     """Record the decision, resume the run as its asker, and print the result."""
-    from assay.core.errors import AssayError
-    from assay.core.events import Decision
-
     decision, note, edits = decided
     made = reviews.decide(run, decision, seal, note, edits)
     ended: Run | None = None
@@ -135,18 +116,11 @@ def _decide(
 
 
 async def _continue_run(reviews: Reviews, run: str) -> Run | None:
-
-    ended: Run | None = None
-    async for now, _ in reviews.resume(run):
-        ended = now
-    return ended
-
-
-# --- showing --------------------------------------------------------------------------------------------------------
+    runs = [now async for now, _ in reviews.resume(run)]
+    return runs[-1] if runs else None
 
 
 def _print_list(reviews: Reviews, *, decided: bool, limit: int, json: bool) -> None:
-
     if decided and json:
         print_json([_as_case(reviews, sheet, made) for sheet, made in reviews.decided(limit)])
         return
@@ -168,46 +142,27 @@ def _line(each: ReviewItem) -> dict[str, Any]:
     return {
         "run": of.run,
         "question": each.question,
-        "who": of.who,
-        "reasons": of.reasons,
-        "state": of.state,
-        "created": of.created,
-        "decided": of.decided,
-        "by": of.by,
-        "note": of.note,
-        "four_eyes": of.four_eyes,
-        "may_decide": each.may_decide,
-        "why_not": each.why_not,
+        **picked(of, "who reasons state created decided by note four_eyes"),
+        **picked(each, "may_decide why_not"),
     }
 
 
 def _cited(reviews: Reviews, sheet: ReviewSheet) -> Cited:
-    from assay.answer import render
-
     return render.citations(sheet.answer, sheet.evidence, reviews.context.document)
 
 
 def _as_case(reviews: Reviews, sheet: ReviewSheet, made: Reviewed) -> dict[str, Any]:
     """A decision as a case: the question, the proposed answer, and the reviewer's decision."""
-    from assay.answer import render
-
     return {
         "run": sheet.line.review.run,
         "question": sheet.line.question,
         "answer": render.as_json(sheet.answer, _cited(reviews, sheet)),
         "reasons": sheet.line.review.reasons,
-        "decision": made.decision,
-        "by": made.by,
-        "note": made.note,
-        "edits": made.edits,
+        **picked(made, "decision by note edits"),
     }
 
 
 def _show(reviews: Reviews, sheet: ReviewSheet, *, trace: bool, json: bool) -> None:
-    from assay.answer import claim_details, render
-    from assay.core.codec import to_json
-    from assay.core.events.describe import record_line
-
     steps = reviews.trace(sheet.line.review.run) if trace else []
     if json:
         data = _line(sheet.line) | {
@@ -222,35 +177,22 @@ def _show(reviews: Reviews, sheet: ReviewSheet, *, trace: bool, json: bool) -> N
                     "by": each.by,
                     "dispute": claim_details.dispute(each.claim),
                     "working": claim_details.show_working(each.claim, sheet.evidence, reviews.context.document),
-                    "why": each.claim.why,
-                    "cites": each.claim.cites,
-                    "edited": each.claim.edited,
+                    **picked(each.claim, "why cites edited"),
                     "rests_on_flagged": each.flagged,
                     "editable": each.editable,
                 }
                 for each in sheet.claims
             ],
-            "evidence": sheet.evidence,
-            "history": sheet.history,
+            **picked(sheet, "evidence history"),
         }
         if trace:
-            data["trace"] = [{**to_json(record), "payload": to_json(event)} for record, event in steps]
+            data["trace"] = [{**to_json(record), "payload": event} for record, event in steps]
         print_json(data)
         return
-    for words in (*_describe(reviews, sheet), *(f"{record.seq:>3}  {record_line(event)}" for record, event in steps)):
-        console().print(plain(words), markup=False)
-
-
-def _short(words: str) -> str:
-    from assay.core.events.describe import LONGEST
-
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+    print_lines(*_describe(reviews, sheet), *(f"{record.seq:>3}  {record_line(event)}" for record, event in steps))
 
 
 def _describe(reviews: Reviews, sheet: ReviewSheet) -> list[str]:
-    from assay.answer import claim_details, render
-    from assay.cli.run_view import claim_lines
-
     of = sheet.line.review
     cited = _cited(reviews, sheet)
     waited = "It has waited since" if of.state == "waiting" else "It began to wait at"
@@ -266,7 +208,7 @@ def _describe(reviews: Reviews, sheet: ReviewSheet) -> list[str]:
         marks += ["rests on nothing but a flagged passage"] if each.flagged else []
         marks += [] if each.delivered else ["not in the answer"]
         why = f" ({claim.why})" if claim.why else ""
-        lines.append(f"  {each.place}. {claim.verdict or 'unchecked'}{why}: {_short(render.claim_text(claim))}")
+        lines.append(f"  {each.place}. {claim.verdict or 'unchecked'}{why}: {shortened(render.claim_text(claim))}")
         working = claim_details.show_working(claim, sheet.evidence, reviews.context.document)
         marks += claim_lines(claim, each.basis, each.by, working)
         lines += [f"     {mark}" for mark in marks]
@@ -280,17 +222,11 @@ def _describe(reviews: Reviews, sheet: ReviewSheet) -> list[str]:
     return [*lines, "", f"Seal: {sheet.seal}", *([sheet.line.why_not] if sheet.line.why_not else [])]
 
 
-# --- prompting ------------------------------------------------------------------------------------------------------
-
 PROMPT = "approve, edit PLACE=TEXT, drop PLACE, reject WHY, trace, or nothing to leave: "
 
 
 def _ask_decision(reviews: Reviews, sheet: ReviewSheet) -> tuple[Decision, str, list[Edit]] | None:
     """Prompt for a decision at the terminal; None if the user leaves it open."""
-    from assay.core.errors import UserError
-    from assay.core.events import Decision
-    from assay.core.events.describe import record_line
-
     while typed := line(PROMPT):
         verb, _, rest = typed.partition(" ")
         try:

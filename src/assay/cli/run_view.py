@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
+from assay.agent.prompt_window import fill_placeholders
+from assay.agent.toolbox.search import recall
 from assay.answer import claim_details, compose, render
 from assay.answer.checking.judge import Rulings
-from assay.cli.options import line, one_of, plain, say
+from assay.cli.terminal import line, one_of, plain, say
 from assay.core.events import OTHER_WORDS, Call, Checked, Checkpoint, Decided, Event, ModelReplied, ToolRan
 from assay.core.events.describe import LONGEST, NO_PAGES, call_in_words, count_of, format_money, understood_turn
-from assay.core.types import Evidence, Verdict
+from assay.core.run import Run
+from assay.core.types import Basis, Claim, Document, Evidence, Quote, Verdict
 from assay.models.replies import UnreadableReply, read
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from assay.core.run import Run
-    from assay.core.types import Basis, Claim, Document
 
 ROWS = 5  # per part; the plan has a few more
 DONE, OPEN, WRONG = "✓", "·", "✗"
@@ -34,12 +29,11 @@ def view(
     return Group(
         row(run.asked.question, "bold"),
         *_meaning(run),
-        *_route(run),
         *_plan(run, rows + 3),
         *_searches(run, rows),
         *_evidence(run.evidence, titles, pages, rows),
         *_claims(run, rows),
-        row(footer(run, seconds), "dim"),
+        row(footer(run, doing(run), seconds), "dim"),
     )
 
 
@@ -61,12 +55,9 @@ def part(name: str, rows: Sequence[Text], hidden: int = 0) -> list[Text]:
 
 
 def _meaning(run: Run) -> Iterable[Text]:
-    """The rewritten form of a follow-up, if it differs from the question."""
+    """The rewritten form of a follow-up, if it differs from the question, and the route."""
     if words := understood_turn(run.asked.question, run.rephrased):
         yield row(f"understood as: {words}", "dim")
-
-
-def _route(run: Run) -> Iterable[Text]:
     routed = run.routed
     if routed is not None:
         dates = f" · dated {routed.since or '…'} to {routed.until or '…'}" if routed.since or routed.until else ""
@@ -75,8 +66,6 @@ def _route(run: Run) -> Iterable[Text]:
 
 def _plan(run: Run, most: int) -> list[Text]:
     """The steps, each with a tick and its finding once known."""
-    from assay.agent.prompt_window import fill_placeholders
-
     steps = run.plan.steps if run.plan else ()
     if len(steps) < 2:
         return []
@@ -113,8 +102,6 @@ def _search(calls: Sequence[Call], results: Sequence[ToolRan | None], kept: Coll
 
 
 def _named(calls: Sequence[Call]) -> str:
-    from assay.agent.toolbox.search import recall
-
     first = calls[0]
     if first.tool == recall.name:
         return "what earlier turns found"
@@ -128,11 +115,16 @@ def _named(calls: Sequence[Call]) -> str:
 def _evidence(
     evidence: Sequence[Evidence], titles: Mapping[str, str], pages: Mapping[str, int], most: int
 ) -> list[Text]:
-    rows = [
-        row(f"{each.score:4.1f}  {place(each, titles, pages)}: “{each.quote.text}”", indent=2)
-        for each in evidence[:most]
-    ]
+    rows = [row(quote_line(each, titles, pages), indent=2) for each in evidence[:most]]
     return part("Evidence", rows, len(evidence) - most)
+
+
+def quote_line(
+    evidence: Evidence, titles: Mapping[str, str], pages: Mapping[str, int], quote: Quote | None = None
+) -> str:
+    """A quotation in one line: score, document, page, text."""
+    text = " ".join((quote or evidence.quote).text.split())
+    return f"{evidence.score:4.1f}  {place(evidence, titles, pages)}: “{text}”"
 
 
 def place(evidence: Evidence, titles: Mapping[str, str], pages: Mapping[str, int]) -> str:
@@ -153,9 +145,9 @@ def _claims(run: Run, most: int) -> list[Text]:
     return part("Claims", rows, len(claims) - most)
 
 
-def footer(run: Run, seconds: float) -> str:
+def footer(run: Run, doing: str, seconds: float) -> str:
     """The current activity, and the usage so far."""
-    return " · ".join([doing(run), *([spent(run)] if run.asked.has_model else []), f"{seconds:.0f} s"])
+    return " · ".join([doing, *([spent(run)] if run.asked.has_model else []), f"{seconds:.0f} s"])
 
 
 def spent(run: Run) -> str:
@@ -193,13 +185,14 @@ def event_lines(event: Event, run: Run, document: Callable[[str], Document | Non
     """What stands below the line of an event: proof steps and words of a claim, or the verdicts of a request."""
     match event:
         case ModelReplied(prompt="check", text=text) if run.asked.version >= JUDGES:
-            return _shortened(_rulings(text))
+            lines = _rulings(text)
         case Checked(place=place, claim=claim) if claim.working or claim.carried_by or claim.disputed:
             working = claim_details.show_working(claim, run.evidence, document)
             basis = claim_details.basis(claim, opinion=place in compose.opinions(run))
-            return _shortened(claim_lines(claim, basis, claim_details.judged_by(claim), working))
+            lines = claim_lines(claim, basis, claim_details.judged_by(claim), working)
         case _:
-            return []
+            lines = []
+    return list(map(shortened, lines))
 
 
 def claim_lines(claim: Claim, basis: Basis, by: str, working: claim_details.ShownWorking | None) -> list[str]:
@@ -227,20 +220,13 @@ def _rulings(reply: str) -> list[str]:
     return [*lines, *([f"as an answer: {', '.join(whole)}"] if whole else [])]
 
 
-def _shortened(lines: list[str]) -> list[str]:
-    flat = [" ".join(each.split()) for each in lines]
-    return [each if len(each) <= LONGEST else f"{each[: LONGEST - 1]}…" for each in flat]
+def shortened(words: str, longest: int = LONGEST) -> str:
+    """The words on one line, cut off if they are too long."""
+    flat = " ".join(words.split())
+    return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
 
 
 SHOWN = 12  # sources listed
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The user's choice, with their text if the choice needs some."""
-
-    option: str
-    words: str = ""
 
 
 def question(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PAGES) -> list[str]:
@@ -253,16 +239,13 @@ def question(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_
 
 def sources(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PAGES) -> list[str]:
     """The evidence, best first."""
-    shown = [
-        f"  {each.score:4.1f}  {place(each, titles, pages)}: “{' '.join(each.quote.text.split())}”"
-        for each in run.evidence[:SHOWN]
-    ]
+    shown = [f"  {quote_line(each, titles, pages)}" for each in run.evidence[:SHOWN]]
     more = [f"  and {len(run.evidence) - SHOWN} more"] if len(run.evidence) > SHOWN else []
     return ["The sources:", *shown, *more]
 
 
-def choose(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PAGES) -> Choice | None:
-    """Prompt the user at the terminal; None if they have gone."""
+def choose(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PAGES) -> tuple[str, str] | None:
+    """Prompt the user at the terminal: the option, with their words if it needs some; None if they have gone."""
     waiting = run.waiting
     assert waiting is not None, "only a run that waits asks something"
     for each in question(run, titles, pages):
@@ -275,10 +258,10 @@ def choose(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PA
             say(f"  {wrong}")
             continue
         if option != OTHER_WORDS:
-            return Choice(option)
+            return option, ""
         while (words := line("Which words? ")) is not None:
             if words:
-                return Choice(option, words)
+                return option, words
     return None
 
 

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
+import sys
+import threading
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from assay.cli.options import FourEyes, Workspace, again, plain, say
+from assay.cli.acting import open_workspace
+from assay.cli.options import FourEyes, Workspace, again
+from assay.cli.terminal import say
+from assay.cli.workspace import server_lock
+from assay.core.errors import UserError
+from assay.ingest.sandbox.process import describe_missing, unguarded
+from assay.ingest.sandbox.runner import missing_guards
+from assay.models.factory import has_model, model_hosts
+from assay.serve.guard import load_token
+from assay.serve.housekeeping import work_until
+from assay.serve.process import ServerProcess, WorkerProcesses, collect_garbage_less_often, listen, log_to_terminal
+from assay.serve.state import ServeOptions, Server
+from assay.workspace.facade import Workspace as Opened
+from assay.workspace.stored import facts, members
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from filelock import BaseFileLock
-
-    from assay.serve.process import WorkerProcesses
-    from assay.serve.state import ServeOptions, Server
-    from assay.workspace.facade import Workspace as Opened
-
-LOCK = ".serve.lock"
 ONE_SERVER = (
     "The state of this workspace is a file, which one server holds. Use `assay serve --workers N` there, or move the state to "
     "PostgreSQL with `assay migrate`."
@@ -71,12 +78,7 @@ def serve(
     workspace: Workspace = None,
 ) -> None:
     """Serve the page and the API, until Ctrl-C. Runs go on where they were when it starts again."""
-    from assay.core.access import LOCAL
-    from assay.core.errors import UserError
-    from assay.serve.guard import load_token
-    from assay.serve.process import WorkerProcesses
-    from assay.serve.state import ServeOptions
-    from assay.workspace.facade import open_workspace
+    from assay.serve.app import make_app
 
     serving = ServeOptions(
         auth=auth_of(auth, trust_header),
@@ -87,17 +89,34 @@ def serve(
         secure=https_cookies,
     )
     _fits(serving, host, auth=auth)
-    own = {"review_four_eyes": True} if four_eyes else {}
-    with open_workspace(workspace, create=True, principal=LOCAL, **own) as opened, _lock(opened):
+    with open_workspace(workspace, create=True, review_four_eyes=four_eyes or None) as opened, _lock(opened):
         if no_work and not opened.settings.state:
             raise UserError(ONE_SERVER)
         if serving.auth == "off" and not no_token:
             serving = replace(serving, token=load_token(opened.path))
-        flag = again(workspace, None, None, None)
         given = [*worker_flags(serving), *(["--four-eyes"] if four_eyes else [])]
-        started = WorkerProcesses(workers, opened.path, given)
         works = not (workers or no_work)
-        _run(opened, serving, host, port, flag, started, works=works, open=open, access_log=access_log)
+        log_to_terminal(access=access_log)
+        collect_garbage_less_often()
+        guards = check_guards(opened)
+        listening = listen(host, port)
+        named = f"[{host}]" if ":" in host else host
+        address = f"http://{named}:{listening.getsockname()[1]}/" + (f"?token={serving.token}" if serving.token else "")
+
+        def ready() -> None:
+            for line in [*describe_server(opened, serving, address, again(workspace)), *guards]:
+                say(line)
+            if open:
+                import webbrowser
+
+                webbrowser.open(address)
+
+        server = Server(opened, serving, works=works, shared=not works)
+        with WorkerProcesses(workers, opened.path, given):
+            ServerProcess(make_app(server), server, access_log=access_log, ready=ready).run([listening])
+        say("Closed. Unfinished runs continue when the server starts again.")
+        if server.background.stuck:  # the interpreter would wait for that thread; its work is resumed later
+            os._exit(0)
 
 
 def auth_of(auth: bool, trust_header: str) -> str:
@@ -113,8 +132,6 @@ def worker_flags(serving: ServeOptions) -> list[str]:
 
 
 def _fits(serving: ServeOptions, host: str, *, auth: bool) -> None:
-    from assay.core.errors import UserError
-
     if auth and serving.user_header:
         raise UserError("Either --auth or --trust-header: people are known one way.")
     if serving.groups_header and not serving.user_header:
@@ -136,70 +153,12 @@ def on_this_machine(host: str) -> bool:
 
 def _lock(opened: Opened) -> AbstractContextManager[object]:
     """With the state in a file there is one server for a workspace; on a database several share it by leases."""
-    return nullcontext() if opened.settings.state else alone(opened.path)
-
-
-def alone(folder: Path) -> BaseFileLock:
-    """A lock for one server per workspace: two would both resume the runs that were interrupted with a third."""
-    from filelock import FileLock, Timeout
-
-    from assay.core.errors import UserError
-
-    lock = FileLock(folder / LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UserError(
-            f"Another `assay serve` has the workspace {folder} already. Use that one, or stop it first."
-        ) from None
-    return lock
-
-
-def _run(
-    opened: Opened,
-    serving: ServeOptions,
-    host: str,
-    port: int,
-    flag: str,
-    workers: WorkerProcesses,
-    *,
-    works: bool,
-    open: bool,
-    access_log: bool,
-) -> None:
-    from assay.serve.app import make_app
-    from assay.serve.process import ServerProcess, collect_garbage_less_often, listen, log_to_terminal
-    from assay.serve.state import Server
-
-    log_to_terminal(access=access_log)
-    collect_garbage_less_often()
-    guards = check_guards(opened)
-    listening = listen(host, port)
-    named = f"[{host}]" if ":" in host else host
-    address = f"http://{named}:{listening.getsockname()[1]}/" + (f"?token={serving.token}" if serving.token else "")
-
-    def ready() -> None:
-        for line in [*describe_server(opened, serving, address, flag), *guards]:
-            say(plain(line))
-        if open:
-            import webbrowser
-
-            webbrowser.open(address)
-
-    server = Server(opened, serving, works=works, shared=not works)
-    with workers:
-        ServerProcess(make_app(server), server, access_log=access_log, ready=ready).run([listening])
-    say("Closed. Unfinished runs continue when the server starts again.")
-    if server.background.stuck:  # the interpreter would wait for that thread; its work is resumed later
-        os._exit(0)
+    taken = UserError(f"Another `assay serve` has the workspace {opened.path} already. Use that one, or stop it first.")
+    return nullcontext() if opened.settings.state else server_lock(opened.path, taken)
 
 
 def check_guards(opened: Opened) -> list[str]:
     """A sentence if guards of the parsers' sandbox are missing; raises if the settings require them."""
-    from assay.core.errors import UserError
-    from assay.ingest.sandbox.process import describe_missing, unguarded
-    from assay.ingest.sandbox.runner import missing_guards
-
     missing = missing_guards()
     if missing and opened.settings.sandbox == "require":
         raise UserError(unguarded(missing))
@@ -208,9 +167,6 @@ def check_guards(opened: Opened) -> list[str]:
 
 def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: str = "") -> list[str]:
     """The startup message; `flag` names the workspace in commands."""
-    from assay.models.factory import has_model, model_hosts
-    from assay.workspace.stored import facts, members
-
     lines = [f"Assay is at {address} (Ctrl-C ends it). Workspace: {opened.path}"]
     if not has_model(opened.settings):
         lines.append(f"No model is set, so answers are quotations; `assay init{flag}` sets one.")
@@ -247,28 +203,18 @@ def worker(
     workspace: Workspace = None,
 ) -> None:
     """Work on the runs, syntheses and uploads that servers leave to it, until Ctrl-C. Any number may share a workspace."""
-    import asyncio
-    import os
-
-    from assay.core.access import LOCAL
-    from assay.core.errors import UserError
-    from assay.serve.process import collect_garbage_less_often, log_to_terminal
-    from assay.serve.state import ServeOptions, Server
-    from assay.workspace.facade import open_workspace
-
-    own = {"review_four_eyes": True} if four_eyes else {}
     serving = ServeOptions(
         auth=auth_of(auth, trust_header), user_header=trust_header, groups_header=trust_groups_header
     )
     log_to_terminal(access=False)
     collect_garbage_less_often()
-    with open_workspace(workspace, principal=LOCAL, **own) as opened:
+    with open_workspace(workspace, review_four_eyes=four_eyes or None) as opened:
         if not (opened.settings.state or with_server):
             raise UserError(ONE_SERVER)
         if not with_server:
-            say(plain(f"Working on what servers leave to it (Ctrl-C ends it). Workspace: {opened.path}"))
+            say(f"Working on what servers leave to it (Ctrl-C ends it). Workspace: {opened.path}")
             for line in check_guards(opened):
-                say(plain(line))
+                say(line)
         server = Server(opened, serving, most_runs=runs, shared=True)
         asyncio.run(_work(server, with_server=with_server))
         if not with_server:
@@ -278,13 +224,6 @@ def worker(
 
 
 async def _work(server: Server, *, with_server: bool) -> None:
-    import asyncio
-    import signal
-    import sys
-    import threading
-
-    from assay.serve.housekeeping import work_until
-
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stopped.set)
@@ -304,12 +243,7 @@ def mcp(workspace: Workspace = None) -> None:
 
     An agent starts it; it ends when the agent does. Nothing but the protocol goes to standard output.
     """
-    import asyncio
-    import signal
-
-    from assay.cli.acting import open_workspace
     from assay.serve.mcp_tools import over_stdio
-    from assay.serve.process import log_to_terminal
 
     log_to_terminal(access=False)
     # Exit at once: a thread blocks on the next line and cannot be cancelled. Records are on disk, and runs can be

@@ -1,38 +1,40 @@
-"""`assay sources`, `assay show`, `assay remove`: the documents that can be asked about."""
+"""`assay sources`, `assay show`, `assay remove`, `assay erase`: the documents that can be asked about."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from assay.cli.options import (
-    BaseName,
-    Bases,
-    Json,
-    Workspace,
-    Yes,
+from assay.cli.acting import open_workspace
+from assay.cli.options import BaseName, Bases, Json, Workspace, Yes
+from assay.cli.terminal import (
     cells,
     console,
     plain,
     print_json,
+    print_lines,
+    print_result,
+    say,
     say_if_any,
     wait_for,
     whole,
 )
+from assay.core.errors import UserError
+from assay.core.events.describe import count_of
+from assay.core.identity import describe
 from assay.core.printable import printable_name
 from assay.core.types import HIDDEN
-
-if TYPE_CHECKING:
-    from assay.workspace.facade import Workspace as Opened
-    from assay.workspace.stored import Entry
+from assay.ingest.sources import printable_path
+from assay.workspace.facade import Workspace as Opened
+from assay.workspace.stored import Entry
+from assay.workspace.types import ErasureReport
 
 
 def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False) -> None:
     """List the documents, and the files that could not be read with the reason."""
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace) as opened:
         entries = opened.documents.listing(bases or ())
         names = {base.id: base.name for base in opened.scope().bases}
@@ -51,7 +53,6 @@ def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False
             ]
         )  # fmt: skip
         return
-    from rich.table import Table
 
     tagged = any(entry.tags for entry in entries)
     heads = ("File", "Title", "About", *(["Tags"] if tagged else []), "Date", "Base", "Pages", "Passages", "Status")
@@ -74,10 +75,6 @@ def show(
     json: Json = False,
 ) -> None:
     """Show what was read of a document: title, authors, date, abstract, headings and the text itself."""
-    from assay.cli.acting import open_workspace
-    from assay.core.errors import UserError
-    from assay.core.identity import describe
-
     with open_workspace(workspace) as opened:
         entry = opened.documents.named(stored_name(name), opened.scope(bases or ()))[0]
         document = opened.documents.get(entry.id)
@@ -121,30 +118,72 @@ def remove(
 
     The files themselves are not touched. `assay erase` does the same, and says what went.
     """
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace) as opened:
-        scope = opened.scope([base] if base else [])
-        selected = {
-            entry.id: entry for name in map(stored_name, names) for entry in opened.documents.named(name, scope)
-        }
-        if len(selected) > 1 and not yes:
-            for entry in selected.values():
-                typer.echo(plain(f"  {printable_name(entry.uri)}"), err=True)
-            typer.confirm(f"Remove these {len(selected)} documents?", abort=True, err=True)
-        gone = wait_for(opened.documents.remove(list(selected), base))
+        entries = _named(opened, names, base)
+        if len(entries) > 1 and not yes:
+            _confirm(f"Remove these {len(entries)} documents?", entries)
+        gone = wait_for(opened.documents.remove([entry.id for entry in entries], base))
+    print_result(json, [entry.uri for entry in gone], (f"Removed {printable_name(entry.uri)}" for entry in gone))
+
+
+def _confirm(question: str, entries: list[Entry]) -> None:
+    for entry in entries:
+        say(f"  {printable_name(entry.uri)}")
+    typer.confirm(question, abort=True, err=True)
+
+
+def erase(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[DOCUMENT]...", help="Paths, file names, titles or ids of documents.")
+    ] = None,
+    person: Annotated[
+        str,
+        typer.Option("--person", metavar="NAME", help="Erase this person's questions and answers, and their account."),
+    ] = "",
+    with_documents: Annotated[
+        bool, typer.Option("--with-documents", help="Of a person: also the knowledge bases that they own.")
+    ] = False,
+    base: BaseName = "",
+    workspace: Workspace = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Erase documents, or a person's data: from the state, the index, caches, originals and the records of all runs.
+
+    The chain of records still verifies. Backups that were made before are named: delete them too, or make them anew.
+    """
+    if bool(names) == bool(person):
+        raise UserError("Name documents, or a person with --person.")
+    with open_workspace(workspace) as opened:
+        if person:
+            if not yes:
+                typer.confirm(f"Erase everything of {plain(person)!r}? It cannot be undone.", abort=True, err=True)
+            gone = wait_for(opened.records.erase_person(whole(person), with_documents=with_documents))
+        else:
+            entries = _named(opened, names or [], base)
+            if not yes:
+                _confirm(f"Erase {count_of(len(entries), 'document')}? It cannot be undone.", entries)
+            gone = wait_for(opened.records.erase(entries, opened.scope([base] if base else [])))
+    _print_report(gone, json)
+
+
+def _print_report(gone: ErasureReport, json: bool) -> None:
     if json:
-        print_json([entry.uri for entry in gone])
+        print_json(gone)
         return
-    for entry in gone:
-        console().print(plain(f"Removed {printable_name(entry.uri)}"), markup=False)
+    documents = f"{count_of(len(gone.documents), 'document')} (with all versions) and " if gone.documents else ""
+    print_lines(f"Erased {documents}what {count_of(gone.records, 'record')} said.")
+    print_lines(*(f"Deleted {path}, a copy of the state from before an upgrade." for path in gone.files))
+    if not gone.whole:
+        say("Another process is reading: the last of it goes when the workspace is next opened.")
+    if gone.backups:
+        say("These earlier backups still contain it. Delete them, or replace them with `assay backup`:")
+        for backup in gone.backups:
+            say(f"  {backup.path} ({backup.at[:10]})")
 
 
 def stored_name(given: str) -> str:
     """A document's name as stored. A blank name would mean the current folder, and so possibly everything."""
-    from assay.core.errors import UserError
-    from assay.ingest.sources import printable_path
-
     if not given.strip():
         raise UserError("A document's name cannot be empty. `assay sources` lists them.")
     return printable_path(given)
@@ -164,15 +203,10 @@ def on(names: Named, base: BaseName = "", workspace: Workspace = None, json: Jso
 
 
 def _switch(names: list[str], base: str, workspace: Workspace, json: bool, *, off: bool) -> None:
-    from assay.cli.acting import open_workspace
-
     with open_workspace(workspace) as opened:
         done = [opened.documents.mark(entry.id, off=off) for entry in _named(opened, names, base)]
-    if json:
-        print_json([{"id": entry.id, "path": entry.uri, "state": entry.standing} for entry in done])
-        return
-    for entry in done:
-        console().print(plain(f"{'Off' if off else 'On'}: {printable_name(entry.uri)}"), markup=False)
+    data = [{"id": entry.id, "path": entry.uri, "state": entry.standing} for entry in done]
+    print_result(json, data, (f"{'Off' if off else 'On'}: {printable_name(entry.uri)}" for entry in done))
 
 
 def tag(
@@ -186,9 +220,6 @@ def tag(
     json: Json = False,
 ) -> None:
     """Tag documents, or show their tags. `--meta tag=NAME` then finds them."""
-    from assay.cli.acting import open_workspace
-    from assay.core.errors import UserError
-
     if (add or remove) and not names:
         raise UserError("Name the documents to tag.")
     with open_workspace(workspace) as opened:
@@ -196,7 +227,13 @@ def tag(
         if add or remove:
             added, removed = list(map(whole, add or ())), list(map(whole, remove or ()))
             entries = [opened.documents.mark(entry.id, add=added, remove=removed) for entry in entries]
-    _print_tags(entries, json) if names else _print_counts(entries, json)
+    if names:
+        data = [{"id": entry.id, "path": entry.uri, "tags": entry.tags} for entry in entries]
+        print_result(json, data, (f"{entry.name}: {', '.join(entry.tags) or 'no tags'}" for entry in entries))
+        return
+    counts = dict(sorted(Counter(tag for entry in entries for tag in entry.tags).items()))
+    nothing = ["No document has a tag. `assay tag NAME --add TAG` gives it one."]
+    print_result(json, counts, [f"{tag}: {count}" for tag, count in counts.items()] or nothing)
 
 
 def _named(opened: Opened, names: list[str], base: str) -> list[Entry]:
@@ -204,23 +241,3 @@ def _named(opened: Opened, names: list[str], base: str) -> list[Entry]:
     return list(
         {entry.id: entry for name in map(stored_name, names) for entry in opened.documents.named(name, scope)}.values()
     )
-
-
-def _print_tags(entries: list[Entry], json: bool) -> None:
-    if json:
-        print_json([{"id": entry.id, "path": entry.uri, "tags": entry.tags} for entry in entries])
-        return
-    for entry in entries:
-        console().print(plain(f"{entry.name}: {', '.join(entry.tags) or 'no tags'}"), markup=False)
-
-
-def _print_counts(entries: list[Entry], json: bool) -> None:
-    """All tags, each with the number of documents that have it."""
-    counts = dict(sorted(Counter(tag for entry in entries for tag in entry.tags).items()))
-    if json:
-        print_json(counts)
-        return
-    for tag, count in counts.items():
-        console().print(plain(f"{tag}: {count}"), markup=False)
-    if not counts:
-        console().print("No document has a tag. `assay tag NAME --add TAG` gives it one.", markup=False)

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from assay.cli.run_view import DONE, OPEN, part, row, spent
+from assay.cli.run_view import DONE, OPEN, footer, part, row
 from assay.core.events import (
     Asked,
     Checked,
@@ -28,14 +27,10 @@ from assay.core.events import (
     Translated,
 )
 from assay.core.events.describe import count_of
+from assay.core.run import Run
 from assay.core.synthesis import EXPERT, Pipeline, QuestionKind, Relation, RelationType
 from assay.core.types import Verdict
 from assay.synthesis import state
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from assay.core.run import Run
 
 EVERY = 10  # questions per line if each is fast
 STRIP = 60  # documents per line, if there are too many for one line each
@@ -58,7 +53,7 @@ def view(run: Run, seconds: float, rows: int) -> RenderableType:
         *map(_stretch, stretches(run)),
         *_documents(run, rows),
         *(_relations(run, rows) if rows > 1 else ()),
-        row(footer(run, seconds), "dim"),
+        row(footer(run, doing(run), seconds), "dim"),
     )
 
 
@@ -164,11 +159,6 @@ def related(relation: Relation, labels: dict[str, str]) -> str:
     return f"{relation.type} {left}–{right}: {relation.reason}"
 
 
-def footer(run: Run, seconds: float) -> str:
-    """The current activity, and the usage so far."""
-    return " · ".join([doing(run), *([spent(run)] if run.asked.has_model else []), f"{seconds:.0f} s"])
-
-
 def doing(run: Run) -> str:
     if run.answer is not None:
         return run.answer.outcome
@@ -177,9 +167,6 @@ def doing(run: Run) -> str:
     if run.held or run.rejected:
         return "waiting for a reviewer" if run.held else "rejected in review"
     return next((each.doing for each in stretches(run) if not each.done), "finishing")
-
-
-# --- plain lines, without a live view -------------------------------------------------------------------------------
 
 
 def line(run: Run, event: Event) -> str:

@@ -2,56 +2,55 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from json import loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
+from assay.cli import config
+from assay.cli.acting import open_workspace
 from assay.cli.add import run_with_progress
-from assay.cli.options import (
-    Json,
-    Out,
-    Quiet,
-    StakesChoice,
-    StakesOption,
-    Workspace,
-    again,
+from assay.cli.follow import EXIT, OutputFormat, Show, end, follow, warn_about_prices
+from assay.cli.options import Json, Limits, NoModel, Out, Quiet, StakesOption, Workspace, again
+from assay.cli.run_view import spent
+from assay.cli.synthesis_view import related
+from assay.cli.terminal import (
+    as_json,
     at_terminal,
     cells,
     confirm,
     console,
     plain,
     print_json,
+    print_lines,
     say,
-    synthesis_limits,
     wait_for,
     whole,
 )
 from assay.core.errors import UserError
-
-if TYPE_CHECKING:
-    from assay.core.settings import Settings
-    from assay.ingest.readiness import Readiness
-    from assay.workspace.facade import Workspace as Opened
-    from assay.workspace.stored import Entry
-    from assay.workspace.synthesis_forecast import SynthesisForecast
-    from assay.workspace.types import SynthesisRequest
+from assay.core.events import Stakes
+from assay.core.events.describe import count_of
+from assay.core.private_files import write_private
+from assay.core.run import Run
+from assay.core.settings import Settings
+from assay.core.synthesis import EXPERT, Approach, Pipeline, RelationType, Synthesis
+from assay.core.types import Document
+from assay.ingest.sources import find_sources
+from assay.models.factory import has_model
+from assay.synthesis.render import html, markdown
+from assay.workspace.facade import DEFAULT_BASE
+from assay.workspace.facade import Workspace as Opened
+from assay.workspace.stored import Entry, records
+from assay.workspace.synthesis_forecast import SynthesisForecast, cost_in_words, in_words, is_large, lasting
+from assay.workspace.types import SynthesisRequest
 
 OTHERS = ("none", "late", "set")  # can be compared; `llm` would call a model for every passage again
-
-
-class PipelineOption(StrEnum):
-    summary = "summary"
-    synthesis = "synthesis"
-
-
-class ApproachOption(StrEnum):
-    search = "search"
-    agent = "agent"
 
 
 class Rerank(StrEnum):
@@ -83,8 +82,8 @@ def synthesise(
         str, typer.Option("--base", "-b", help="All documents of this knowledge base; with PATH: where to add them.")
     ] = "",
     pipeline: Annotated[
-        PipelineOption, typer.Option(help="summary: a quick factual digest; synthesis: a deep comparison.")
-    ] = PipelineOption.synthesis,
+        Pipeline, typer.Option(help="summary: a quick factual digest; synthesis: a deep comparison.")
+    ] = Pipeline.synthesis,
     focus: Annotated[str, typer.Option(help="What you want to know, in a sentence. Default: all of it.")] = "",
     questions: Annotated[int, typer.Option("--questions", min=1, max=20, help="Questions per document.")] = 3,
     audience: Annotated[
@@ -92,8 +91,8 @@ def synthesise(
         typer.Option(help="Also write it for: plain, executive, or readers as you describe them. May be repeated."),
     ] = None,
     approach: Annotated[
-        ApproachOption, typer.Option(help="For each question one search, or a short run of the agent.")
-    ] = ApproachOption.search,
+        Approach, typer.Option(help="For each question one search, or a short run of the agent.")
+    ] = Approach.search,
     top: Annotated[int, typer.Option(min=1, max=20, help="Passages that each question adds of long documents.")] = 3,
     rerank: Annotated[
         Rerank,
@@ -105,8 +104,8 @@ def synthesise(
     out: Out = None,
     forecast: Annotated[bool, typer.Option("--forecast", help="Only say what it would take.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however much it will take.")] = False,
-    stakes: StakesChoice = StakesOption.normal,
-    no_model: Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")] = False,
+    stakes: StakesOption = Stakes.normal,
+    no_model: NoModel = False,
     max_cost: Cost = None,
     max_tokens: Tokens = None,
     max_seconds: Seconds = None,
@@ -123,85 +122,63 @@ def synthesise(
 
     Exit code 0: all documents are told; 3: some are not, or a limit was reached; 4: nothing can be told.
     """
-    from assay.cli import account, config
-    from assay.cli.acting import open_workspace
-    from assay.cli.follow import OutputFormat, Show, follow
-    from assay.core.events import Stakes
-    from assay.workspace.facade import DEFAULT_BASE
-
     if out is not None and not forecast:
-        account.check_folder(out)
-    limits = synthesis_limits(max_cost, max_tokens, max_seconds)
-    with open_workspace(workspace, create=bool(paths), **limits) as opened:
-        options = _synthesis_options(
-            opened.settings, pipeline, whole(focus), questions, [whole(each) for each in audience or []], approach, top,
-            rerank, compare_rerankers, not no_model,
-        )  # fmt: skip
-        options = dataclasses.replace(options, stakes=Stakes(stakes))
+        check_folder(out)
+    limits = Limits(max_cost, max_tokens, max_seconds)
+    with open_workspace(workspace, create=bool(paths), **limits.settings("synthesis")) as opened:
+        model = not no_model
+        _check_reranker(opened.settings, rerank, has_model=model and has_model(opened.settings))
+        options = SynthesisRequest(
+            pipeline=pipeline,
+            focus=whole(focus),
+            questions=questions,
+            audiences=tuple(dict.fromkeys((EXPERT, *map(whole, audience or ())))),
+            approach=approach,
+            top=top,
+            reranker=rerank,
+            compare=_others(opened.settings, rerank) if compare_rerankers else (),
+            model=model,
+            stakes=stakes,
+        )
         config.settle(opened, model=options.model)
         if paths:
-            found = add_files(opened, paths, whole(base) or DEFAULT_BASE, quiet=quiet or json)
+            documents, unread = add_files(opened, paths, whole(base) or DEFAULT_BASE, quiet=quiet or json)
         else:
-            found = select_base(opened, whole(base))
-        if not quiet and not json:
-            for line in found.remarks:
-                say(line)
-        expected = wait_for(opened.syntheses.plan(found.documents, options))
+            documents, unread = select_base(opened, whole(base))
+        if unread and not quiet and not json:
+            more = [f"  and {len(unread) - SHOWN} more"] if len(unread) > SHOWN else []
+            say("\n".join(["Not read, and not included:", *(f"  {each}" for each in unread[:SHOWN]), *more]))
+        expected = wait_for(opened.syntheses.plan(documents, options))
         if forecast:
             print_json(expected) if json else _show(expected, opened.settings)
             return
         _settle(expected, opened.settings, yes=yes, json=json, quiet=quiet)
-        show = Show(OutputFormat.text, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out))
-        run = follow(opened, opened.syntheses.begin(found.documents, options), show)
-        raise account.end(opened, run, show, out, expected)
+        show = Show(OutputFormat.text, json, quiet, again(workspace, limits, out))
+        run = follow(opened, opened.syntheses.begin(documents, options), show)
+        raise end_synthesis(opened, run, show, out, expected)
 
 
-def _synthesis_options(
-    settings: Settings,
-    pipeline: PipelineOption,
-    focus: str,
-    questions: int,
-    audiences: list[str],
-    approach: ApproachOption,
-    top: int,
-    rerank: Rerank,
-    compare: bool,
-    model: bool,
-) -> SynthesisRequest:
-    """The options from the flags. Raises early if they are not possible under these settings."""
-    from assay.core import synthesis as accounts
-    from assay.core.errors import UserError
-    from assay.models.factory import has_model
-    from assay.workspace.types import SynthesisRequest
+synthesize = synthesise
 
-    if rerank is Rerank.llm and not (model and has_model(settings)):
+
+def _check_reranker(settings: Settings, rerank: Rerank, *, has_model: bool) -> None:
+    """Raise early if the reranker is not possible under these settings."""
+    if rerank is Rerank.llm and not has_model:
         raise UserError("`--rerank llm` needs a language model: set one, or choose `--rerank late`.")
     if rerank is Rerank.set and settings.reranker == "none":
         raise UserError(
             "`--rerank set` takes the setting `reranker`, and that is `none`. Set it, or choose `--rerank late`."
         )
-    others = [
-        name for name in OTHERS if name != rerank and not (name == "set" and settings.reranker in ("none", "late"))
-    ]
-    return SynthesisRequest(
-        pipeline=accounts.Pipeline(pipeline),
-        focus=focus,
-        questions=questions,
-        audiences=tuple(dict.fromkeys((accounts.EXPERT, *audiences))),
-        approach=accounts.Approach(approach),
-        top=top,
-        reranker=rerank,
-        compare=tuple(others) if compare else (),
-        model=model,
-    )
+
+
+def _others(settings: Settings, rerank: Rerank) -> tuple[str, ...]:
+    """The rerankers to compare with."""
+    same = {"set"} if settings.reranker in ("none", "late") else set()
+    return tuple(name for name in OTHERS if name not in {rerank, *same})
 
 
 def _settle(expected: SynthesisForecast, settings: Settings, *, yes: bool, json: bool, quiet: bool) -> None:
     """Print the forecast; ask for confirmation if it is large, or refuse if not interactive."""
-    from assay.cli.follow import warn_about_prices
-    from assay.core.errors import UserError
-    from assay.workspace.synthesis_forecast import in_words, is_large
-
     asks = is_large(expected) and not yes
     if asks and (json or not at_terminal()):
         raise UserError(f"This is a large synthesis: {in_words(expected)} Pass --yes to start it.")
@@ -224,35 +201,22 @@ def _settle(expected: SynthesisForecast, settings: Settings, *, yes: bool, json:
 
 def _ceilings(expected: SynthesisForecast, settings: Settings) -> list[str]:
     """Ceilings that will probably be reached: better known now than in an hour."""
-    from assay.workspace.forecast import lasting
-
-    tokens = expected.tokens_in + expected.tokens_out
-    reached = [
-        (
-            settings.synthesis_calls and expected.calls > settings.synthesis_calls,
-            f"{settings.synthesis_calls:,} requests",
-        ),
-        (settings.synthesis_tokens and tokens > settings.synthesis_tokens, f"{settings.synthesis_tokens:,} tokens"),
-        (
-            settings.synthesis_money and (expected.money or 0) > settings.synthesis_money,
-            f"${settings.synthesis_money:g}",
-        ),
-        (expected.seconds > settings.synthesis_seconds, lasting(settings.synthesis_seconds)),
+    limits = [
+        (expected.calls, settings.synthesis_calls, "{:,} requests".format),
+        (expected.tokens_in + expected.tokens_out, settings.synthesis_tokens, "{:,} tokens".format),
+        (expected.money or 0, settings.synthesis_money, "${:g}".format),
+        (expected.seconds, settings.synthesis_seconds, lasting),
     ]
     return [
-        f"Note: the limit of {ceiling} will probably be reached; from there on it goes by rule."
-        for over, ceiling in reached
-        if over
+        f"Note: the limit of {words(most)} will probably be reached; from there on it goes by rule."
+        for takes, most, words in limits
+        if most and takes > most
     ]
 
 
 def _show(expected: SynthesisForecast, settings: Settings) -> None:
     """Print only the forecast, stage by stage."""
-    from rich.table import Table
-
-    from assay.workspace.synthesis_forecast import in_words
-
-    console().print(plain(in_words(expected)), markup=False)
+    print_lines(in_words(expected))
     if expected.parts:
         table = Table("Stage", "Requests", "Tokens in", "Tokens out", box=None, pad_edge=False)
         for column in table.columns[1:]:
@@ -267,53 +231,32 @@ def _show(expected: SynthesisForecast, settings: Settings) -> None:
 SHOWN = 10  # unreadable files listed
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentSelection:
-    """Document ids in the order given, and messages about unreadable files."""
-
-    documents: tuple[str, ...]
-    unread: tuple[str, ...] = ()
-    base: str = ""
-
-    @property
-    def remarks(self) -> list[str]:
-        """Messages about unreadable files; only the first few if there are many."""
-        if not self.unread:
-            return []
-        more = [f"  and {len(self.unread) - SHOWN} more"] if len(self.unread) > SHOWN else []
-        return ["Not read, and not included:", *(f"  {each}" for each in self.unread[:SHOWN]), *more]
+Selection = tuple[list[str], list[str]]  # document ids in the order given, and what could not be read with the reason
 
 
-def add_files(opened: Opened, paths: Sequence[str], base: str, *, quiet: bool) -> DocumentSelection:
+def add_files(opened: Opened, paths: Sequence[str], base: str, *, quiet: bool) -> Selection:
     """Exactly the named files; those not in the base yet are added first."""
-    from assay.ingest.sources import find_sources
-
     files = find_sources([Path(path) for path in paths])
     report = run_with_progress(lambda say: opened.documents.add_sources(files, base, say=say), quiet=quiet)
+    read = {file.path for file in report.files if file.status == "read"}
     entries = opened.documents.listing([base])
-    ready = _ready(entries)
+    ready = [entry for entry in entries if entry.standing == "ready"]
     places, contents = {entry.uri: entry.id for entry in ready}, {entry.digest: entry.id for entry in ready}
-    found = [places.get(file.uri) or contents.get(file.digest()) for file in files if file.uri in _read(report)]
-    unread = [f"{Path(file.path).name}: {file.why}" for file in report.files if file.path not in _read(report)]
+    found = [places.get(file.uri) or contents.get(file.digest()) for file in files if file.uri in read]
+    unread = [f"{Path(file.path).name}: {file.why}" for file in report.files if file.path not in read]
     named = {file.uri for file in files}
     unread += [f"{entry.name}: {_why(entry)}" for entry in entries if entry.off and entry.uri in named]
-    return DocumentSelection(tuple(dict.fromkeys(doc for doc in found if doc)), tuple(unread), base)
+    return list(dict.fromkeys(doc for doc in found if doc)), unread
 
 
-def _read(report: Readiness) -> set[str]:
-    return {file.path for file in report.files if file.status == "read"}
-
-
-def select_base(opened: Opened, base: str) -> DocumentSelection:
+def select_base(opened: Opened, base: str) -> Selection:
     """All documents of a base; without a name, of the only existing base."""
     names = [each.name for each in opened.scope().bases]
     if not base and len(names) > 1:
         raise UserError(f"Which knowledge base? Name it with --base. There is: {', '.join(sorted(names))}.")
-    named = base or (names[0] if names else "")
-    entries = opened.documents.listing([named] if named else [])
-    ready = {entry.id for entry in _ready(entries)}
-    unread = tuple(f"{entry.name}: {_why(entry)}" for entry in entries if entry.id not in ready)
-    return DocumentSelection(tuple(entry.id for entry in entries if entry.id in ready), unread, named)
+    entries = opened.documents.listing([base] if base else names)
+    unread = [f"{entry.name}: {_why(entry)}" for entry in entries if entry.standing != "ready"]
+    return [entry.id for entry in entries if entry.standing == "ready"], unread
 
 
 def _why(entry: Entry) -> str:
@@ -322,5 +265,122 @@ def _why(entry: Entry) -> str:
     return entry.why or "it was not read to the end; `assay add` finishes it"
 
 
-def _ready(entries: Sequence[Entry]) -> list[Entry]:
-    return [entry for entry in entries if entry.standing == "ready"]
+DATA, TEXT, PAGE = "account.json", "account.md", "account.html"
+CONTRADICTIONS = 5  # printed; the files contain all
+
+
+def account_folder(run: Run, out: Path | None) -> Path:
+    return out.expanduser() if out else Path(f"assay-account-{run.id}")
+
+
+def check_folder(folder: Path, run: str = "") -> None:
+    """Raise early if the folder contains other files or another account."""
+    folder = folder.expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{str(folder)!r} is a file; --out takes a folder.")
+    if folder.exists() and any(folder.iterdir()) and not (run and _run_in(folder) == run):
+        raise UserError(f"{str(folder)!r} has other files in it. Name a new folder with --out.")
+
+
+def _run_in(folder: Path) -> str:
+    """The run whose account is in a folder; empty if there is none or it is unreadable."""
+    try:
+        return str(loads((folder / DATA).read_text(encoding="utf-8")).get("run", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def save_account(account: Synthesis, folder: Path, document: Callable[[str], Document | None]) -> None:
+    """Write page, text and data. Each is written atomically, the data first, since it identifies the folder's run."""
+    check_folder(folder, account.run)
+    files = {
+        DATA: as_json(account) + "\n",
+        TEXT: plain(markdown(account, document)),
+        PAGE: plain(html(account, document)),
+    }
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, words in files.items():
+            write_private(folder / name, words.encode("utf-8"))
+    except OSError as error:
+        raise UserError(
+            f"The account cannot be written to {str(folder)!r}: {error.strerror}. "
+            f"Nothing is lost: `assay resume {account.run} --out DIR` writes it elsewhere."
+        ) from error
+
+
+def end_synthesis(
+    opened: Opened, run: Run, show: Show, out: Path | None, expected: SynthesisForecast | None = None
+) -> typer.Exit:
+    """Write the account if the synthesis was delivered, print a message, and return the exit code."""
+    if run.answer is None:
+        return end(opened, run, show)
+    account = opened.syntheses.account(run.id)
+    folder = account_folder(run, out)
+    save_account(account, folder, opened.documents.get)
+    if not show.json:
+        lines = (
+            [str(folder)]
+            if show.quiet
+            else [*summary_lines(account), *usage_lines(opened, run, expected), *file_lines(folder, run)]
+        )
+        if not show.quiet and sys.stderr.isatty():
+            typer.echo(err=True)  # separates the view and the result
+        typer.echo(plain("\n".join(lines)))
+    return typer.Exit(EXIT[run.answer.outcome])
+
+
+def summary_lines(account: Synthesis) -> list[str]:
+    """A short summary of the result."""
+    labels = account.labels
+    titles = {each.doc_id: each.title for each in account.documents}
+    covered = [row for row in account.ledger if row.claims]
+    counts = (
+        count_of(len(account.questions), "question"),
+        count_of(len(account.evidence), "quotation"),
+        count_of(len(account.narrative.claims), "claim"),
+    )
+    lines = [f"{len(covered)} of {count_of(len(account.ledger), 'document')} covered: {', '.join(counts)}."]
+    lines += [
+        f"  {labels[row.doc_id]} {titles.get(row.doc_id, '')} is left out: {row.reason or 'no claim rests on it'}"
+        for row in account.ledger
+        if not row.claims
+    ]
+    return [*lines, *_relations(account), *(f"Note: {note}" for note in account.notes)]
+
+
+def _relations(account: Synthesis) -> list[str]:
+    """The number of relations of each kind, and each contradiction."""
+    if account.brief.pipeline is not Pipeline.synthesis:
+        return []
+    types = Counter(str(each.type) for each in account.relations)
+    if not types:
+        return ["No relations found that words on both sides bear out."]
+    kinds = ", ".join(f"{count} {name}" for name, count in types.most_common())
+    return [f"Relations: {kinds}.", *_contradictions(account)]
+
+
+def _contradictions(account: Synthesis) -> list[str]:
+    found = [each for each in account.relations if each.type is RelationType.contradiction]
+    if not found:
+        return ["No contradictions found."]
+    more = [f"  and {len(found) - CONTRADICTIONS} more, in the files"] if len(found) > CONTRADICTIONS else []
+    shown = [f"  {related(each, account.labels).removeprefix('contradiction ')}" for each in found[:CONTRADICTIONS]]
+    return [f"{count_of(len(found), 'contradiction')}:", *shown, *more]
+
+
+def usage_lines(opened: Opened, run: Run, expected: SynthesisForecast | None) -> list[str]:
+    """The actual usage beside the forecast."""
+    parts = [*([spent(run)] if run.asked.has_model else []), lasting(records.active_seconds(opened.store, run.id))]
+    text = f"It took {' · '.join(parts)}"
+    return [f"{text}; the forecast was {cost_in_words(expected)}." if expected else f"{text}."]
+
+
+def file_lines(folder: Path, run: Run) -> list[str]:
+    return [
+        f"Written to {folder.resolve()}:",
+        f"  {PAGE}  to read, in a browser",
+        f"  {TEXT}    to read, as text",
+        f"  {DATA}  for programs",
+        f"`assay trace {run.id}` shows every step.",
+    ]

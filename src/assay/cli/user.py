@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections import Counter
+from typing import Annotated
 
 import typer
 
-from assay.cli.options import Json, Workspace, Yes, at_terminal, console, plain, print_json, say, whole
+from assay.cli.acting import open_workspace
+from assay.cli.options import Json, Workspace, Yes
+from assay.cli.terminal import at_terminal, picked, plain, print_json, print_lines, say, whole
+from assay.core.access import LOCAL
+from assay.core.errors import UserError
+from assay.core.events.describe import count_of
+from assay.workspace.facade import Workspace as Opened
+from assay.workspace.stored import FORMER, members, tokens
 
-if TYPE_CHECKING:
-    from assay.workspace.facade import Workspace as Opened
-
-app = typer.Typer(help="People who may sign in to a server.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The user's name.")]
 Groups = Annotated[list[str] | None, typer.Option("--group", "-g", help="A group they are in. May be repeated.")]
 FromStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
@@ -33,10 +38,6 @@ def add(
     workspace: Workspace = None,
 ) -> None:
     """Add a person. Asks for a password, unless one comes on standard input."""
-    from assay.core.access import LOCAL
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import members
-
     name, groups = whole(name), list(map(whole, group or ()))
     with open_workspace(workspace, create=True) as opened:
         members.check_unused(opened.store, name)  # checked before a password is typed
@@ -45,27 +46,16 @@ def add(
         say(f"Added {name}.")
         if adopt and name != LOCAL.id:
             count = opened.people.hand_over(LOCAL.id, name)
-            say(f"Theirs now: {_bases(count)}, with all runs and threads.")
+            say(f"Theirs now: {count_of(count, 'knowledge base')}, with all runs and threads.")
 
 
 @app.command("list")
 def list_users(workspace: Workspace = None, json: Json = False) -> None:
     """List the people with their groups and how many API keys each has."""
-    from collections import Counter
-
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import members, tokens
-
     with open_workspace(workspace) as opened:
         keys = Counter(key.who for key in tokens.listing(opened.store))
         rows = [
-            {
-                "name": member.name,
-                "groups": list(member.groups),
-                "admin": member.admin,
-                "keys": keys[member.name],
-                "created": member.created,
-            }
+            {**picked(member, "name groups admin"), "keys": keys[member.name], "created": member.created}
             for member in members.listing(opened.store)
         ]
     if json:
@@ -74,8 +64,8 @@ def list_users(workspace: Workspace = None, json: Json = False) -> None:
     for row in rows:
         marks = ["administrator"] if row["admin"] else []
         marks += [f"in {', '.join(row['groups'])}"] if row["groups"] else []
-        marks += [f"{row['keys']} API key{'s' if row['keys'] > 1 else ''}"] if row["keys"] else []
-        console().print(plain(f"{row['name']}: {'; '.join(marks) or 'in no group'}."), markup=False)
+        marks += [count_of(row["keys"], "API key")] if row["keys"] else []
+        print_lines(f"{row['name']}: {'; '.join(marks) or 'in no group'}.")
 
 
 @app.command()
@@ -91,9 +81,6 @@ def change(
     workspace: Workspace = None,
 ) -> None:
     """Change somebody's groups, password or rights. It holds from their next request on."""
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import members
-
     with open_workspace(workspace) as opened:
         member = members.known(opened.store, whole(name))
         if group or leave:
@@ -115,9 +102,6 @@ def remove(
 ) -> None:
     """Remove a person. Their keys and sessions end at once. What they own goes to somebody else, or stays under a name that
     nobody can have: give that name to this command to hand it over later."""
-    from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import FORMER, members
-
     with open_workspace(workspace) as opened:
         former = whole(name).startswith(FORMER)
         leaving = whole(name) if former and give_to else members.known(opened.store, whole(name)).name
@@ -129,23 +113,14 @@ def remove(
                 typer.confirm(f"Remove {plain(leaving)!r}?", abort=True, err=True)
             count, left = opened.people.remove(leaving, heir)
             if count and not heir:
-                say(
-                    f"Left behind: {_bases(count)}, as {left}. `assay user remove {left} --give-to NAME` hands it over."
-                )
+                hint = f"`assay user remove {left} --give-to NAME` hands it over."
+                say(f"Left behind: {count_of(count, 'knowledge base')}, as {left}. {hint}")
         if heir:
-            say(f"{heir} has now: {_bases(count)}, with all runs and threads.")
-
-
-def _bases(count: int) -> str:
-    return f"{count} knowledge base{'' if count == 1 else 's'}"
+            say(f"{heir} has now: {count_of(count, 'knowledge base')}, with all runs and threads.")
 
 
 def _heir(opened: Opened, name: str, leaving: str) -> str:
     """The new owner: an existing member who stays, or the command-line user."""
-    from assay.core.access import LOCAL
-    from assay.core.errors import UserError
-    from assay.workspace.stored import members
-
     if name == leaving:
         raise UserError(f"{name} is removed and can be given nothing. Name somebody else with --give-to.")
     return name if name == LOCAL.id else members.known(opened.store, name).name
@@ -153,8 +128,6 @@ def _heir(opened: Opened, name: str, leaving: str) -> str:
 
 def _password(from_stdin: bool) -> str:
     """A password, typed twice or piped in; a trailing newline is not part of it."""
-    from assay.core.errors import UserError
-
     if from_stdin:
         return sys.stdin.readline().rstrip("\r\n")
     if not at_terminal():

@@ -1,16 +1,5 @@
-"""Errors, grouped by audience.
-
-AssayError
-├── UserError     the user: one line that says what to do; exit code 2, no traceback
-│   └── Missing   it does not exist or the user may not see it: indistinguishable
-├── ToolError     the model: returned to it as the result of its call
-├── ModelError    the operator: an endpoint failed; the run stays resumable
-│   ├── TooLong   the prompt did not fit; it is shortened and sent again
-│   └── Late      timeout; a retry may succeed
-└── StoreError    the operator: the workspace's state could not be read or written
-
-Running out of budget, finding nothing and needing a user decision are outcomes, not errors.
-"""
+"""Errors, grouped by who reads them. Running out of budget, finding nothing and needing a user decision are outcomes, not
+errors."""
 
 
 class AssayError(Exception):
@@ -18,7 +7,7 @@ class AssayError(Exception):
 
 
 class UserError(AssayError):
-    """An error the user can fix."""
+    """For the user, who can fix it: one line that says what to do; exit code 2, no traceback."""
 
 
 class Missing(UserError):
@@ -26,15 +15,16 @@ class Missing(UserError):
 
 
 class ToolError(AssayError):
-    """An error the model can fix."""
+    """For the model, which can fix it: returned to it as the result of its call."""
 
 
 class ModelError(AssayError):
-    """An endpoint refused the request, failed or violated its protocol."""
+    """For the operator: an endpoint refused the request, failed or violated its protocol. The run stays resumable."""
 
 
 class TooLong(ModelError):
-    """A prompt is longer than the model's window; `window` is how many tokens it has, where the endpoint said so."""
+    """A prompt is longer than the model's window; it is shortened and sent again. `window` is how many tokens the model has,
+    where the endpoint said so."""
 
     def __init__(self, words: str, window: int | None = None) -> None:
         super().__init__(words)
@@ -42,8 +32,9 @@ class TooLong(ModelError):
 
 
 class Late(ModelError):
-    """An endpoint did not answer in the time it had. It may be busy, so this says nothing of what it can do."""
+    """An endpoint did not answer in the time it had. It may be busy, so this says nothing of what it can do; a retry may
+    succeed."""
 
 
 class StoreError(AssayError):
-    """The state store or the index could not be read or written."""
+    """For the operator: the state store or the index could not be read or written."""

@@ -22,11 +22,7 @@ class Approach(StrEnum):
     agent = "agent"  # a short run of the agent for each question
 
 
-EXPERT, PLAIN, EXECUTIVE = (
-    "expert",
-    "plain",
-    "executive",
-)  # predefined audiences; other values are free text
+EXPERT, PLAIN, EXECUTIVE = "expert", "plain", "executive"  # predefined audiences; other values are free text
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from assay.core.types import BETWEEN, Table, TableCell, TableRow
 
@@ -95,23 +95,16 @@ def _unpack(packed: str, origin: int) -> _Layout:
     heads, cells = json.loads(body)
     starts, ends = _spans(heads[0::4], heads[1::4], origin)
     cell_starts, cell_ends = _spans(cells[1::3], cells[2::3], origin)
-    first = [0]
-    for count in heads[3::4]:
-        first.append(first[-1] + count)
+    first = list(accumulate(heads[3::4], initial=0))
     if first[-1] != len(cell_starts):
         raise ValueError("the layout of a table does not fit its cells")
     return _Layout(starts, ends, heads[2::4], first, cells[0::3], cell_starts, cell_ends)
 
 
 def _spans(gaps: list[int], lengths: list[int], origin: int) -> tuple[list[int], list[int]]:
-    starts: list[int] = []
-    ends: list[int] = []
-    at = origin
-    for gap, length in zip(gaps, lengths, strict=True):
-        starts.append(at + gap)
-        at += gap + length
-        ends.append(at)
-    return starts, ends
+    steps = (gap + length for gap, length in zip(gaps, lengths, strict=True))
+    ends = list(accumulate(steps, initial=origin))[1:]
+    return [end - length for end, length in zip(ends, lengths, strict=True)], ends
 
 
 def check_tables(tables: Sequence[Table], length: int) -> None:

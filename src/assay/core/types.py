@@ -165,7 +165,7 @@ class Row:
     passage: Passage
     vector: np.ndarray
     lead: str  # title, headings and table header: searched with the passage, but not part of it
-    fields: Mapping[str, Scalar]  # base, doc, source, title, date, type, language, label
+    fields: Mapping[str, str]  # base, doc, source, title, date, type, language, label
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +177,7 @@ class Hit:
     scores: Mapping[str, float]
     rank: int = 0
     title: str = ""
-    fields: Mapping[str, Scalar] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,7 @@ from assay.governance.reports.report import escape_formula
 from assay.ingest.formats.xlsx import first_sheet
 from assay.ingest.parsed import FileLimits, Refused
 
-COLUMNS = (
-    *("question", "answer", "points", "documents", "pages", "abstain", "tags", "follow_ups"),
-    *("given", "grade", "note"),
-)
+COLUMNS = tuple("question answer points documents pages abstain tags follow_ups given grade note".split())
 LISTS = ("points", "documents", "pages", "tags")
 YES = frozenset({"1", "true", "yes", "x", "right"})
 NO = frozenset({"0", "false", "no", "wrong"})
@@ -172,9 +169,6 @@ def _items(value: Any) -> Sequence[Any]:
     if isinstance(value, str):
         return [each for each in (part.strip() for part in value.split(";")) if each]
     return list(value) if isinstance(value, Sequence) else [value]
-
-
-# --- writing --------------------------------------------------------------------------------------------------------
 
 
 def write_cases(file: Path, cases: Sequence[Case]) -> None:

@@ -21,7 +21,7 @@ from assay.answer.compose import DeliveryGuard, find_fault
 from assay.core.codec import digest
 from assay.core.errors import UserError
 from assay.core.types import Claim, Document, Evidence, Operand, Passage, Quote, Verdict, Working
-from assay.evaluate.metrics import intervals, means
+from assay.evaluate.metrics import intervals, means, spread
 from assay.evaluate.model_grade import connect_judge
 from assay.language.injection import is_suspicious, is_tainted
 from assay.models.llm import Role
@@ -76,9 +76,6 @@ class JudgedClaim:
     case: ClaimCase
     claim: Claim
     fate: Fate
-
-
-# --- reading --------------------------------------------------------------------------------------------------------
 
 
 def load(file: Path) -> list[ClaimCase]:
@@ -147,9 +144,6 @@ def _working(calculation: Mapping[str, Any] | None, keys: Sequence[str]) -> Work
     )
 
 
-# --- judging --------------------------------------------------------------------------------------------------------
-
-
 async def measure(
     cases: Sequence[ClaimCase],
     judge: JudgeKind,
@@ -158,7 +152,7 @@ async def measure(
     report: Report = lambda _: None,
 ) -> dict[str, Any]:
     """Judge every claim, deliver what passes, and count. `workspace` names the model of the judge `endpoint`."""
-    sample = _spread(cases, limit)
+    sample = spread(cases, limit)
     judged: list[JudgedClaim] = []
     with ExitStack() as stack:
         ask = await _endpoint(stack, workspace) if judge is JudgeKind.endpoint else None
@@ -168,11 +162,6 @@ async def measure(
                 judged.append(each)
                 report(f"{len(judged)} of {len(sample)}: {_line(each)}")
     return figures(judged, judge)
-
-
-def _spread(cases: Sequence[ClaimCase], limit: int) -> Sequence[ClaimCase]:
-    """So many of the claims, evenly spread over the file."""
-    return [cases[place * len(cases) // limit] for place in range(limit)] if 0 < limit < len(cases) else cases
 
 
 async def judge_claims(batch: Sequence[ClaimCase], judge: JudgeKind, ask: AskModel | None = None) -> list[JudgedClaim]:
@@ -219,9 +208,6 @@ async def _endpoint(stack: ExitStack, workspace: Path | None) -> AskModel:
     folder = workspace or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-claims-"))) / "workspace"
     opened = stack.enter_context(open_workspace(folder, create=workspace is None, state=None if workspace else ""))
     return await connect_judge(opened)
-
-
-# --- counting -------------------------------------------------------------------------------------------------------
 
 
 def fate(case: ClaimCase, claim: Claim) -> Fate:

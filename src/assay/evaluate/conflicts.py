@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -37,9 +37,8 @@ class ConflictCase:
 
 
 DocumentPair = tuple[int, int]  # places of two documents of a case
-ConflictFinder = Callable[
-    [ConflictCase], Mapping[DocumentPair, str]
-]  # the pairs that conflict, and the kind of each conflict
+# The pairs that conflict, and the kind of each conflict.
+ConflictFinder = Callable[[ConflictCase], Mapping[DocumentPair, str]]
 
 
 def load(file: Path) -> tuple[ConflictCase, ...]:
@@ -82,6 +81,11 @@ def measure(cases: Sequence[ConflictCase], report: Callable[[str], None] = lambd
             report(f"{number} of {len(cases)} questions")
     seconds = time.perf_counter() - began
     found = [each for pairs in by_case for each in pairs]
+    right = Counter(kind for pair, kind in found if kind and is_conflict(*pair))
+    wrong = [
+        sorted((left.label, right.label)) for (left, right), kind in found if kind and not is_conflict(left, right)
+    ]
+    wrongly = Counter("/".join(labels) for labels in wrong)
     return {
         **scores(found),
         "intervals": intervals([_tally(pairs) for pairs in by_case], _rates),  # questions are drawn, not pairs
@@ -90,10 +94,10 @@ def measure(cases: Sequence[ConflictCase], report: Callable[[str], None] = lambd
         "every_pair": scores([each for case in cases for each in _compare_pairs(case, find_every_pair)]),
         "best_sentences": scores([each for case in cases for each in _compare_pairs(case, find_by_best_sentences)]),
         "kinds": {
-            kind: {"right": right, "found": count, "precision": round(right / count, 4)}
-            for kind, (right, count) in sorted(_counts_by_kind(found).items())
+            kind: {"right": right[kind], "found": count, "precision": round(right[kind] / count, 4)}
+            for kind, count in sorted(Counter(kind for _, kind in found if kind).items())
         },
-        "wrongly": dict(sorted(Counter(f"{one}/{other}" for one, other in _false_positives(found)).items())),
+        "wrongly": dict(sorted(wrongly.items())),
         "questions": len(cases),
         "documents": sum(len(case.documents) for case in cases),
         "pairs": len(found),
@@ -102,9 +106,8 @@ def measure(cases: Sequence[ConflictCase], report: Callable[[str], None] = lambd
     }
 
 
-PairResult = tuple[
-    tuple[LabelledDocument, LabelledDocument], str
-]  # a pair, and the kind of conflict found; empty for none
+# A pair, and the kind of conflict found; empty for none.
+PairResult = tuple[tuple[LabelledDocument, LabelledDocument], str]
 
 
 def _compare_pairs(case: ConflictCase, finder: ConflictFinder) -> list[PairResult]:
@@ -139,24 +142,6 @@ def _rates(tallies: Sequence[Tally]) -> dict[str, float]:
         "recall": right / actual if actual else 0.0,
         "f1": 2 * right / (reported + actual) if reported + actual else 0.0,
     }
-
-
-def _counts_by_kind(found: Sequence[PairResult]) -> dict[str, tuple[int, int]]:
-    """Kind → (correct, found)."""
-    count = Counter(kind for _, kind in found if kind)
-    right = Counter(kind for pair, kind in found if kind and is_conflict(*pair))
-    return {kind: (right[kind], count[kind]) for kind in count}
-
-
-def _false_positives(found: Sequence[PairResult]) -> Iterator[tuple[str, str]]:
-    """The labels of pairs that were reported and do not conflict."""
-    for (left, right), kind in found:
-        if kind and not is_conflict(left, right):
-            one, other = sorted((left.label, right.label))
-            yield one, other
-
-
-# --- the product and the baselines ----------------------------------------------------------------------------------
 
 
 def find_by_documents(case: ConflictCase) -> dict[DocumentPair, str]:

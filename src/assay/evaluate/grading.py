@@ -20,17 +20,8 @@ NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
 COVERED = 0.6  # share of a point's terms that a statement must contain to cover it
 TAGS = 3  # tags that a verdict names
 WORDS, MODEL = "words", "model"  # who grades
-QUALITY = (
-    "right",
-    "exact",
-    "numbers",
-    "token_f1",
-    "points",
-    "evidence_recall",
-    "citation_precision",
-    "citation_recall",
-    "support",
-    "label",
+QUALITY = tuple(
+    "right exact numbers token_f1 points evidence_recall citation_precision citation_recall support label".split()
 )
 COST = ("rounds", "requests", "tokens", "money", "seconds")
 
@@ -139,14 +130,11 @@ def _evidence(case: Case, run: Run, answer: Answer, names: Mapping[str, str]) ->
         found["support"] = mean([float(claim.verdict is Verdict.supported) for claim in claims])
     weighed = {each.key: each for each in run.evidence}
     cited = [weighed[key] for claim in claims for key in claim.cites if key in weighed]
-    if case.pages:
-        gold = set(case.pages)
-        seen = {f"{names.get(each.passage.doc_id, '')}:{each.passage.page}" for each in run.evidence}
-        shown = {f"{names.get(each.passage.doc_id, '')}:{each.passage.page}" for each in cited}
-    else:
-        gold = {each for each in case.documents if each != "?"}
-        seen = {names.get(each.passage.doc_id, "") for each in run.evidence}
-        shown = {names.get(each.passage.doc_id, "") for each in cited}
+    gold = set(case.pages) or {each for each in case.documents if each != "?"}
+    seen, shown = (
+        {names.get(of.doc_id, "") + (f":{of.page}" if case.pages else "") for of in (each.passage for each in those)}
+        for those in (run.evidence, cited)
+    )
     if gold:
         found["evidence_recall"] = len(gold & seen) / len(gold)
         found["citation_recall"] = len(gold & shown) / len(gold)
@@ -184,9 +172,6 @@ def _numbers(text: str) -> list[tuple[float, int]]:
 def _same(one: tuple[float, int], other: tuple[float, int]) -> bool:
     decimals = min(one[1], other[1])
     return round(one[0], decimals) == round(other[0], decimals)
-
-
-# --- many cases -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +239,7 @@ class Comparison:
     better: tuple[str, ...]  # questions that only the second got right
     worse: tuple[str, ...]  # questions that only the first got right
     same: int
-    better_tags: Mapping[str, int] = field(
-        default_factory=dict
-    )  # tags of the former questions, the most frequent first
+    better_tags: Mapping[str, int] = field(default_factory=dict)  # of those in `better`, the most frequent first
 
 
 def compare(first: Sequence[Graded], second: Sequence[Graded]) -> Comparison:
@@ -308,11 +291,8 @@ def verdict(found: Comparison, first: str, second: str) -> str:
     loses = f" {first} alone is right on {len(found.worse)}." if found.worse else ""
     neither_right = f" Neither is right on {neither}." if neither else ""
     ratio, unit = _cost(found)
-    cost = (
-        f"{second} takes {ratio:.1f} times the {unit} of {first}."
-        if unit
-        else f"Neither {first} nor {second} asks a model."
-    )
+    takes = f"{second} takes {ratio:.1f} times the {unit} of {first}."
+    cost = takes if unit else f"Neither {first} nor {second} asks a model."
     gain = found.differences.get("right", Estimate(0.0, 0.0, 0.0, 0))
     winner, sign = (second, 1) if gain.mean >= 0 else (first, -1)
     low, high = sorted((100 * sign * gain.low, 100 * sign * gain.high))

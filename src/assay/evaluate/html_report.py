@@ -10,7 +10,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from assay.evaluate.grading import (
     COST,
     MODEL,
-    QUALITY,
     Agreement,
     Estimate,
     Graded,
@@ -24,40 +23,22 @@ from assay.evaluate.grading import (
 
 Side = tuple[str, str, Sequence[Graded]]  # name, description, results
 
-MEANINGS = {
-    "right": "says what is expected, or rightly abstains",
-    "exact": "contains the expected answer",
-    "numbers": "has all of its numbers, within their rounding",
-    "token_f1": "words shared with the expected answer; low for long answers",
-    "points": "share of the expected points",
-    "evidence_recall": "share of the expected documents or pages that were found",
-    "citation_precision": "share of the cited documents or pages that were expected",
-    "citation_recall": "share of the expected documents or pages that are cited",
-    "support": "share of the claims that were judged supported",
-    "label": "complete or partial, as it should be called",
-    "abstention": "abstains exactly where it should",
+SHARES = {  # what is printed for a metric, and what it means
+    "right": ("right", "says what is expected, or rightly abstains"),
+    "exact": ("says the answer", "contains the expected answer"),
+    "numbers": ("says its numbers", "has all of its numbers, within their rounding"),
+    "token_f1": ("token F1", "words shared with the expected answer; low for long answers"),
+    "points": ("points covered", "share of the expected points"),
+    "evidence_recall": ("evidence recall", "share of the expected documents or pages that were found"),
+    "citation_precision": ("citation precision", "share of the cited documents or pages that were expected"),
+    "citation_recall": ("citation recall", "share of the expected documents or pages that are cited"),
+    "support": ("claims supported", "share of the claims that were judged supported"),
+    "label": ("completeness label", "complete or partial, as it should be called"),
+    "abstention": ("abstention", "abstains exactly where it should"),
 }
-WORDS = {
-    "right": "right",
-    "exact": "says the answer",
-    "numbers": "says its numbers",
-    "token_f1": "token F1",
-    "points": "points covered",
-    "evidence_recall": "evidence recall",
-    "citation_precision": "citation precision",
-    "citation_recall": "citation recall",
-    "support": "claims supported",
-    "label": "completeness label",
-    "abstention": "abstention",
-    "rounds": "search rounds",
-    "requests": "requests",
-    "tokens": "tokens",
-    "money": "money",
-    "seconds": "seconds",
-}
-COLOURS = ("a", "b")
+WORDS = {name: words for name, (words, _) in SHARES.items()} | {"rounds": "search rounds"}
+WORDS |= {name: name for name in COST if name not in WORDS}
 WORST = 10  # cases shown
-LEFT, WIDTH = 180, 400  # of the bars
 
 
 def format_metric(name: str, value: float) -> str:
@@ -82,7 +63,7 @@ def format_difference(name: str, found: Estimate | None) -> str:
 
 
 def meaning(metric: str) -> str:
-    return MEANINGS.get(metric, "per question")
+    return SHARES[metric][1] if metric in SHARES else "per question"
 
 
 def shown_metrics(found: Sequence[Mapping[str, Estimate]]) -> list[str]:
@@ -123,7 +104,10 @@ def _agreement_words(grader: str, found: Agreement) -> str:
 
 def worst_cases(graded: Sequence[Graded]) -> list[Graded]:
     """Those that were wrong, the farthest from right first."""
-    return sorted((each for each in graded if not each.metrics.get("right", 1.0)), key=_value)[:WORST]
+    wrong = [each for each in graded if not each.metrics.get("right", 1.0)]
+    shared = [each.metrics.get("token_f1", 0.0) + each.metrics.get("points", 0.0) for each in wrong]
+    ranked = sorted(zip(shared, wrong, strict=True), key=lambda pair: (pair[0], pair[1].question))
+    return [each for _, each in ranked[:WORST]]
 
 
 def render_report(
@@ -135,76 +119,32 @@ def render_report(
     found = [summarise(graded) for _, _, graded in sides]
     names = shown_metrics(found)
     compared = compare(sides[0][2], sides[1][2]) if len(sides) == 2 else None
-    differences = compared.differences if compared else {}
+    cost = "tokens" if any(each.get("tokens") and each["tokens"].mean for each in found) else "seconds"
     environment = Environment(
         loader=PackageLoader("assay.evaluate"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.globals |= {
+        each.__name__: each for each in (format_metric, format_estimate, format_difference, meaning)
+    }
     last = sides[-1][2]
     return environment.get_template("report.html").render(
         title=title,
         count=len(last),
-        sides=[
-            {"name": name, "description": description, "colour": colour}
-            for (name, description, _), colour in zip(sides, COLOURS, strict=False)
-        ],
+        sides=sides,
+        found=found,
+        names=names,
+        words=WORDS,
+        shares=SHARES,
+        counts={name: max(each[name].n for each in found if name in each) for name in names},
         verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else result_words(last),
-        bars=[_bar(name, found) for name in names if name in (*QUALITY, "abstention")],
-        rows=[
-            {
-                "name": WORDS[name],
-                "meaning": meaning(name),
-                "count": max(each[name].n for each in found if name in each),
-                "cells": [format_estimate(name, each.get(name)) for each in found],
-                "difference": format_difference(name, differences.get(name)),
-            }
-            for name in names
-        ],
-        differences=bool(compared),
+        differences=compared.differences if compared else None,
         grading=grading_words(sides),
-        **_scatter(sides, found),
+        cost=cost,
+        scattered=compared is not None and all(cost in each and "right" in each for each in found),
         tags=tag_rows(sides),
         worst=worst_cases(last),
         traces=traces or {},
     )
-
-
-def _value(each: Graded) -> tuple[float, str]:
-    return each.metrics.get("token_f1", 0.0) + each.metrics.get("points", 0.0), each.question
-
-
-def _bar(name: str, found: Sequence[dict[str, Estimate]]) -> dict[str, Any]:
-    shown = [(place, each[name]) for place, each in enumerate(found) if name in each]
-    return {
-        "name": WORDS[name],
-        "sides": [
-            {
-                "colour": COLOURS[place],
-                "top": 2 + 11 * place,
-                "width": round(WIDTH * each.mean, 1),
-                "low": round(LEFT + WIDTH * each.low, 1),
-                "high": round(LEFT + WIDTH * each.high, 1),
-                "words": format_metric(name, each.mean),
-            }
-            for place, each in shown
-        ],
-    }
-
-
-def _scatter(sides: Sequence[Side], found: Sequence[dict[str, Estimate]]) -> dict[str, Any]:
-    name = "tokens" if any(each.get("tokens") and each["tokens"].mean for each in found) else "seconds"
-    most = max((each[name].mean for each in found if name in each), default=0.0) or 1.0
-    points = [
-        {
-            "name": side,
-            "colour": COLOURS[place],
-            "x": round(60 + 400 * each[name].mean / most),
-            "y": round(220 - 200 * each["right"].mean),
-            "words": f"{format_metric('right', each['right'].mean)} at {format_metric(name, each[name].mean)}",
-        }
-        for place, ((side, _, _), each) in enumerate(zip(sides, found, strict=True))
-        if name in each and "right" in each
-    ]
-    return {"points": points, "cost_name": WORDS[name]}
 
 
 def tag_rows(sides: Sequence[Side]) -> list[dict[str, Any]]:

@@ -64,6 +64,11 @@ def _middle(values: Sequence[float]) -> Interval:
     return values[int(0.025 * len(values))], values[max(0, int(0.975 * len(values)) - 1)]
 
 
+def spread(cases: Sequence[Unit], limit: int) -> Sequence[Unit]:
+    """So many of the cases, evenly spread over all."""
+    return [cases[place * len(cases) // limit] for place in range(limit)] if 0 < limit < len(cases) else cases
+
+
 def with_intervals(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     """The means of all metrics, and their intervals under `intervals`."""
     return {**means(rows), "intervals": intervals(rows, means), "n": len(rows)}

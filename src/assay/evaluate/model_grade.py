@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -42,11 +43,7 @@ async def connect_judge(opened: Workspace) -> AskModel:
     role_model = RoleModel(Role.check.value, llm.name, can.tools, can.schema, can.json, window, small=False)
     models = {Role.check: (ConnectedModel(llm, role_model),)}
     meter = Meter(models, lambda _: None, lambda _: None, Ledger(), timeout=settings.llm_timeout)
-
-    async def ask(role: Role, name: str, kind: type[Any], build_prompt: Callable[[int], Any], **more: Any) -> Any:
-        return await ask_meter(meter, role, name, kind, build_prompt, **more)
-
-    return ask
+    return functools.partial(ask_meter, meter)
 
 
 def judge_on_demand(opened: Workspace) -> AskModel:

@@ -17,7 +17,7 @@ from assay.answer.extracts import quoted_in_place
 from assay.core.errors import UserError
 from assay.core.events import SearchFilters
 from assay.core.types import Answer, Document, Outcome, Quote
-from assay.evaluate.metrics import intervals, means
+from assay.evaluate.metrics import intervals, means, spread
 from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile, find_sources
 from assay.language.sentences import is_unspaced_script
@@ -78,9 +78,6 @@ class GradedAnswer:
             return bool(self.stated)
         said = replace(self, shown=()) if self.case.answers else self
         return not said.shown_at(len(self.shown)) or any(holds(self.stated, each) for each in self.case.must_not)
-
-
-# --- reading --------------------------------------------------------------------------------------------------------
 
 
 def load(file: Path, folders: Sequence[Path] = ()) -> QaFile:
@@ -153,9 +150,6 @@ def _documents(file: Path, cases: Iterable[QaCase], named: Sequence[str], folder
     return found
 
 
-# --- grading --------------------------------------------------------------------------------------------------------
-
-
 def grade(case: QaCase, answer: Answer, document: Callable[[str], Document | None]) -> GradedAnswer:
     """What an answer shows: each extract with what it stands under. Those below the line that nothing was found count, too."""
     quotes = [(claim.quote, claim.marks) for claim in (*answer.claims, *answer.near) if claim.quote]
@@ -193,9 +187,6 @@ def _normal(text: str) -> str:
     return " ".join(re.sub(r"(\d)\.(?!\d)", r"\1", plain).split()).strip(" .")
 
 
-# --- running --------------------------------------------------------------------------------------------------------
-
-
 async def measure(
     data: QaFile, workspace: Path | None = None, limit: int = 0, report: Report = lambda _: None, **flags: Any
 ) -> dict[str, Any]:
@@ -207,7 +198,7 @@ async def measure(
         opened = stack.enter_context(open_workspace(place, create=True, state="", **flags))
         if data.documents:
             await opened.documents.add_sources(find_sources(list(data.documents)), BASE)
-        cases = _spread(data.cases, limit)
+        cases = spread(data.cases, limit)
         if files := _texts(cases):
             await opened.documents.add_sources(files, BASE, reader=PlainTextReader())
         for number, case in enumerate(cases, 1):
@@ -226,11 +217,6 @@ def _described(result: GradedAnswer) -> str:
     return f"in extract {first}" if first else "not shown"
 
 
-def _spread(cases: Sequence[QaCase], limit: int) -> Sequence[QaCase]:
-    """So many of the questions, evenly spread over the file."""
-    return [cases[place * len(cases) // limit] for place in range(limit)] if 0 < limit < len(cases) else cases
-
-
 def _texts(cases: Iterable[QaCase]) -> list[SourceFile]:
     texts = dict.fromkeys(text for case in cases for text in case.texts)
     return [
@@ -240,12 +226,11 @@ def _texts(cases: Iterable[QaCase]) -> list[SourceFile]:
 
 
 async def _ask(opened: Workspace, question: str) -> Answer:
-    last = None
-    async for run, _ in opened.ask(question, AskOptions(model=False, where=SearchFilters(bases=(BASE,)))):
-        last = run
-    if last is None or last.answer is None:
+    steps = opened.ask(question, AskOptions(model=False, where=SearchFilters(bases=(BASE,))))
+    answer = [run async for run, _ in steps][-1].answer
+    if answer is None:
         raise UserError(f"The question {question!r} was not answered to its end.")
-    return last.answer
+    return answer
 
 
 def figures(graded: Sequence[GradedAnswer]) -> dict[str, Any]:

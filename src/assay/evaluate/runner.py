@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,16 +103,8 @@ async def measure_retrieval(
         for query, words in queries:
             rankings[query] = await rank_by_search(opened, search_context, words, ids)
         seconds = time.perf_counter() - began
-    rows = [
-        {
-            "ndcg@10": ndcg(*judged, 10),
-            "r@5": recall(*judged, 5),
-            "r@100": recall(*judged, 100),
-            "all@5": all_found(*judged, 5),
-        }
-        for judged in ((rankings[query], collection.judgements[query]) for query, _ in queries)
-    ]
-    return {**with_intervals(rows), "queries": len(queries), "seconds": round(seconds, 3)}
+    scores = _scores(rankings, collection, "ndcg@10 r@5 r@100 all@5")
+    return {**scores, "queries": len(queries), "seconds": round(seconds, 3)}
 
 
 async def measure_multihop(
@@ -122,9 +114,8 @@ async def measure_multihop(
     counts as right if everything that it needs is among the first ten."""
     once: dict[str, list[str]] = {}
     whole: dict[str, list[str]] = {}
+    seconds: dict[str, tuple[float, float]] = {}  # of one search, and of the whole run
     searches: list[float] = []
-    seconds_once: list[float] = []
-    seconds_whole: list[float] = []
     with await open_collection(collection, cache, report, **flags) as opened:
         ids = collection_ids(opened)
         search_context = await opened.context.search_context(opened.scope([BASE]))
@@ -136,45 +127,40 @@ async def measure_multihop(
             searched = time.perf_counter()
             run = await run_without_model(opened, search_context, query, words)
             whole[query] = rank_evidence(run, ids)
-            seconds_once.append(searched - started)
-            seconds_whole.append(time.perf_counter() - searched)
+            seconds[query] = searched - started, time.perf_counter() - searched
             searches.append(len(run.results))
             if number % 20 == 0:
                 report(f"{collection.name}: {number} of {len(queries)} questions")
-        seconds = time.perf_counter() - began
+        took = time.perf_counter() - began
+    sides = [
+        [_graded(collection, query, ranking, seconds[query][side]) for query, ranking in rankings.items()]
+        for side, rankings in enumerate((once, whole))
+    ]
     return {
-        "one_search": _recall_scores(once, collection),
-        "run": _recall_scores(whole, collection),
+        "one_search": _scores(once, collection, "r@5 r@10 all@5 all@10"),
+        "run": _scores(whole, collection, "r@5 r@10 all@5 all@10"),
         "searches": round(mean(searches), 2),
-        "verdict": verdict(
-            compare(_graded(once, collection, seconds_once), _graded(whole, collection, seconds_whole)),
-            "one search",
-            "the loop",
-        ),
+        "verdict": verdict(compare(*sides), "one search", "the loop"),
         "n": len(queries),
         "queries": len(queries),
-        "seconds": round(seconds, 3),
+        "seconds": round(took, 3),
     }
 
 
-def _graded(rankings: dict[str, list[str]], collection: BeirCollection, seconds: Sequence[float]) -> list[Graded]:
-    found: list[Graded] = []
-    for (query, ranking), took in zip(rankings.items(), seconds, strict=True):
-        right = all_found(ranking, collection.judgements[query], 10)
-        metrics = {"right": right, "seconds": took}
-        found.append(Graded(query, collection.queries[query], (), "", "", "", "", metrics))
-    return found
+def _graded(collection: BeirCollection, query: str, ranking: list[str], seconds: float) -> Graded:
+    metrics = {"right": all_found(ranking, collection.judgements[query], 10), "seconds": seconds}
+    return Graded(query, collection.queries[query], (), "", "", "", "", metrics)
 
 
-def _recall_scores(rankings: dict[str, list[str]], collection: BeirCollection) -> dict[str, Any]:
+METRICS = {"ndcg": ndcg, "r": recall, "all": all_found}
+
+
+def _scores(rankings: dict[str, list[str]], collection: BeirCollection, names: str) -> dict[str, Any]:
+    """The metrics of these names, each at its depth, with intervals."""
+    depths = [(name, METRICS[metric], int(k)) for name in names.split() for metric, _, k in [name.partition("@")]]
     return with_intervals(
         [
-            {
-                "r@5": recall(*judged, 5),
-                "r@10": recall(*judged, 10),
-                "all@5": all_found(*judged, 5),
-                "all@10": all_found(*judged, 10),
-            }
-            for judged in ((ranking, collection.judgements[query]) for query, ranking in rankings.items())
+            {name: metric(ranking, collection.judgements[query], k) for name, metric, k in depths}
+            for query, ranking in rankings.items()
         ]
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.core.codec import digest, dumps, from_json, to_json
@@ -87,7 +89,7 @@ async def evaluate_cases(
             for case in cases:
                 group.create_task(ask_case(case))
     except* AssayError as failed:
-        first = next(_leaves(failed))
+        first = _first(failed)
         kept = sum(each in done for each in every)
         raise type(first)(
             f"{first} {kept} of {len(every)} questions are answered, in {out}: the same command goes on from there."
@@ -95,12 +97,9 @@ async def evaluate_cases(
     return [done[each] for each in every]
 
 
-def _leaves(group: BaseExceptionGroup[AssayError]) -> Iterator[AssayError]:
-    for each in group.exceptions:
-        if isinstance(each, BaseExceptionGroup):
-            yield from _leaves(each)
-        else:
-            yield each
+def _first(group: BaseExceptionGroup[AssayError]) -> AssayError:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
 def _line(graded: Graded) -> str:
@@ -159,3 +158,52 @@ def _names(opened: Workspace, run: Run) -> Mapping[str, str]:
     """The file names of the documents that a run has evidence from."""
     documents = (opened.documents.get(each) for each in {each.passage.doc_id for each in run.evidence})
     return {each.id: file_name(each.uri) for each in documents if each is not None}
+
+
+FOLDER = "evaluations"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSide:
+    """One way of answering the cases, and its results."""
+
+    name: str
+    description: str
+    results: tuple[Graded, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEvaluation:
+    """`sides` are one or two; of two, the first is the baseline."""
+
+    title: str
+    day: str
+    sides: tuple[EvaluationSide, ...]
+
+
+def keep_evaluation(workspace: Path, title: str, sides: Sequence[tuple[str, str, Sequence[Graded]]]) -> None:
+    """Keep an evaluation under its title, for the page; an earlier one with the same title is replaced. What was answered is
+    left out: it is in the runs, where access and erasure reach it."""
+    folder = workspace / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    name = re.sub(r"[^\w.-]+", "-", title)[:100]
+    kept = KeptEvaluation(
+        title,
+        datetime.now(UTC).date().isoformat(),
+        tuple(
+            EvaluationSide(name, about, tuple(replace(each, answer="") for each in graded))
+            for name, about, graded in sides
+        ),
+    )
+    write_private(folder / f"{name}.json", dumps(to_json(kept)).encode())
+
+
+def kept_evaluations(workspace: Path) -> dict[str, KeptEvaluation]:
+    """The evaluations of a workspace by name, newest first. A file that is none is left out."""
+    found: dict[str, KeptEvaluation] = {}
+    for file in sorted((workspace / FOLDER).glob("*.json")):
+        try:
+            found[file.stem] = from_json(KeptEvaluation, json.loads(file.read_text("utf-8")))
+        except (ValueError, KeyError, TypeError, AssayError):
+            continue
+    return dict(sorted(found.items(), key=lambda item: item[1].day, reverse=True))

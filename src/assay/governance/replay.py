@@ -12,7 +12,7 @@ checked and found supported.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.agent.context import ROUNDS, Limits, RunContext
-from assay.agent.loop import STEPS, Step
+from assay.agent.loop import Step
 from assay.agent.tool import ToolContext
 from assay.core.access import Scope
 from assay.core.codec import dumps, from_json, to_json
@@ -204,11 +204,11 @@ def _step_at(recorded: Run, before: Run) -> Piece | None:
     step = _step_of(event)
     if isinstance(event, Routed) and before.route:  # a look-up that found nothing, or not everything
         step = Step.REOPEN if before.draft else Step.SUFFICIENCY
-    return place + _length(recorded, place, step), step.name, STEPS[step]
+    return place + _length(recorded, place, step), step.name, step.value
 
 
 def _stage_at(recorded: Run, before: Run) -> Piece | None:
-    from assay.synthesis.pipeline import STAGES, next_stage
+    from assay.synthesis.pipeline import next_stage
 
     place = len(before.events)
     stage = next_stage(before) if not isinstance(recorded.events[place], ASIDE) else None
@@ -217,7 +217,7 @@ def _stage_at(recorded: Run, before: Run) -> Piece | None:
     end = place + 1
     while end < len(recorded.events) and next_stage(Run(recorded.id, recorded.events[:end])) is stage:
         end += 1
-    return end, stage.name, STAGES[stage]
+    return end, stage.name, stage.value
 
 
 def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Replay:
@@ -357,17 +357,18 @@ def load(text: str) -> tuple[Run, RunContext]:
     return run, replace(_offline_context(documents), limits=Limits(rounds=ROUNDS[run.asked.mode]))
 
 
-def _title(document: Document) -> str:
-    return identified_title(document.title, document.uri, document.meta)
-
-
 def _offline_context(documents: Mapping[str, Document]) -> RunContext:
     nowhere: Any = NoSearch()  # steps that need a search are not recomputed
+
+    def titled(ids: Iterable[str]) -> dict[str, str]:
+        known = (documents[each] for each in ids if each in documents)
+        return {each.id: identified_title(each.title, each.uri, each.meta) for each in known}
+
     return RunContext(
         tool_context=ToolContext(nowhere, lambda: Scope("nobody", (), frozenset())),
         record=Run.then,
         document=documents.get,
-        titled=lambda ids: {doc: _title(documents[doc]) for doc in ids if doc in documents},
+        titled=titled,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import StoreError
-from assay.core.types import Hit, Passage, Row, Scalar
+from assay.core.types import Hit, Passage, Row
 
 
 def table_name(base_id: str) -> str:
@@ -23,33 +22,13 @@ def table_name(base_id: str) -> str:
     return "digest_" + hashlib.sha256(base_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-# ── values of fields ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def storable(value: Scalar) -> bool:
-    """Whether a value can be kept exactly. Half characters (lone surrogates) and numbers that no float holds cannot."""
-    if isinstance(value, str):
-        return not any("\ud800" <= char <= "\udfff" for char in value) if not value.isascii() else True
-    try:
-        return float(value) == value  # false for NaN, and for integers that a float would round
-    except OverflowError:
-        return False
+def storable(text: str) -> bool:
+    """Whether a text can be kept exactly. Half characters (lone surrogates) cannot."""
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def storable_key(name: str) -> str:
     return name if storable(name) else name.encode("utf-8", "backslashreplace").decode()
-
-
-def sortable_value(number: Scalar) -> str:
-    if not storable(number):
-        raise StoreError(f"The number {number!r} cannot be kept as a field: it does not fit a float.")
-    return sortable(float(number))
-
-
-def sortable(number: float) -> str:
-    """Sixteen hex digits whose order as text is the order of the numbers."""
-    (bits,) = struct.unpack(">Q", struct.pack(">d", number + 0.0))  # + 0.0 turns -0.0 into 0.0
-    return f"{(~bits & 0xFFFF_FFFF_FFFF_FFFF) if bits >> 63 else bits | 1 << 63:016x}"
 
 
 def join_conditions(word: str, parts: Sequence[str]) -> str:
@@ -68,19 +47,16 @@ def query_words(words: Iterable[str]) -> str:
     return " ".join(list(dict.fromkeys(words))[:QUERY_WORDS])
 
 
-# ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, slots=True)
 class StoredRow:
     """A row without its vector."""
 
     passage: Passage
     lead: str
-    fields: dict[str, Scalar]
+    fields: dict[str, str]
 
     def hit(self, vector: np.ndarray, rank: int, **scores: float) -> Hit:
-        return Hit(self.passage, vector, scores, rank, str(self.fields.get("title", "")), self.fields)
+        return Hit(self.passage, vector, scores, rank, self.fields.get("title", ""), self.fields)
 
     def row(self, vector: np.ndarray) -> Row:
         return Row(self.passage, vector, self.lead, self.fields)

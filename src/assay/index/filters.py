@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from assay.core.types import Scalar
-
 
 @dataclass(frozen=True, slots=True)
 class In:
     field: str
-    values: tuple[Scalar, ...]
+    values: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class Not:
 Filter = In | Contains | And | Or | Not
 
 
-def Eq(field: str, value: Scalar) -> Filter:
+def Eq(field: str, value: str) -> Filter:
     """The field has this value."""
     return In(field, (value,))
 
@@ -55,13 +53,13 @@ def both(left: Filter, right: Filter) -> Filter:
     return parts[0] if len(parts) == 1 else And(parts)
 
 
-def matches(where: Filter, fields: Mapping[str, Scalar]) -> bool:
+def matches(where: Filter, fields: Mapping[str, str]) -> bool:
     """Whether a row's fields satisfy a filter. This is the reference semantics for every engine."""
     match where:
         case In(name, values):
             return name in fields and fields[name] in values
         case Contains(name, text):
-            return text.casefold() in str(fields.get(name, "")).casefold()
+            return text.casefold() in fields.get(name, "").casefold()
         case And(parts):
             return all(matches(part, fields) for part in parts)
         case Or(parts):

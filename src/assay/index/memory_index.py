@@ -19,14 +19,14 @@ from assay.core.types import Hit, Row
 from assay.index.encoding import require_dimensions
 from assay.index.filters import Filter, matches
 from assay.index.lease import file_lease, lease_path
-from assay.index.protocol import NO_INDEX
+from assay.index.protocol import NO_INDEX, Index
 from assay.language.terms import stem_word
 
 K1, B = 1.2, 0.75
 
 
 @dataclass(slots=True)
-class MemoryIndex:
+class MemoryIndex(Index):
     held: dict[str, Row] = field(default_factory=dict)
     dim: int = 0
 
@@ -70,9 +70,6 @@ class MemoryIndex:
 
     async def optimise(self) -> None:
         return None
-
-    async def is_untidy(self) -> bool:
-        return False
 
     async def purge(self) -> tuple[str, ...]:
         return ()

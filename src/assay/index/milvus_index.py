@@ -25,24 +25,12 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import AssayError, StoreError, UserError
-from assay.core.types import Hit, Row, Scalar
-from assay.index.encoding import (
-    StoredRow,
-    join_conditions,
-    pack,
-    query_vector,
-    query_words,
-    require_dimensions,
-    row_vector,
-    sortable_value,
-    storable,
-    storable_key,
-    unpack,
-)
+from assay.core.types import Hit, Row
+from assay.index import encoding
 from assay.index.filters import EVERYTHING, And, Contains, Eq, Filter, In, Not, Or, matches
 from assay.index.lease import file_lease, lease_path
 from assay.index.memory_index import words
-from assay.index.protocol import NO_INDEX
+from assay.index.protocol import NO_INDEX, Index
 
 MOST = 16_384  # rows that Milvus returns at once
 LONGEST = 65_535  # bytes of a text
@@ -51,15 +39,13 @@ COLUMNS = ["content", "vector"]
 
 
 @dataclass(frozen=True, slots=True)
-class MilvusIndex:
+class MilvusIndex(Index):
     """has_words: whether the collection has BM25, which servers from 2.5 on give it"""
 
     client: Any
     collection: str
     dim: int
     has_words: bool
-
-    # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def upsert(self, rows: Sequence[Row]) -> None:
         records = [self._record(row) for row in {row.passage.id: row for row in rows}.values()]
@@ -80,23 +66,18 @@ class MilvusIndex:
     async def optimise(self) -> None:
         await self._call(self.client.flush, self.collection)
 
-    async def is_untidy(self) -> bool:
-        return False
-
     async def purge(self) -> tuple[str, ...]:
         """Compact. Milvus keeps old segments until its own retention has passed, so the collection is always named."""
         await self.optimise()
         await self._call(self.client.compact, self.collection)
         return (f"old segments of the Milvus collection {self.collection}",)
 
-    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
-        query = query_vector(vector, self.dim)
+        query = encoding.query_vector(vector, self.dim)
         return await self._search("dense", "vector", query.tolist(), k, where) if k > 0 else []
 
     async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
-        asked = query_words(words(query.encode("utf-8", "ignore").decode()))
+        asked = encoding.query_words(words(query.encode("utf-8", "ignore").decode()))
         return await self._search("lexical", "sparse", asked, k, where) if self.has_words and k > 0 and asked else []
 
     async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
@@ -120,14 +101,12 @@ class MilvusIndex:
         found = await self._by_id(ids)
         return [found[id][0].row(found[id][1]) for id in ids if id in found]
 
-    # ── internals ─────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _record(self, row: Row) -> dict[str, object]:
         record = {
             "pk": _key(row.passage.id),
             "content": _packed(row),
-            "facets": facets(row.fields),
-            "vector": row_vector(row, self.dim).tolist(),
+            "facets": sorted({_facet(name, value) for name, value in row.fields.items()}),
+            "vector": encoding.row_vector(row, self.dim).tolist(),
             **columns(row.fields),
         }
         if self.has_words:
@@ -141,7 +120,11 @@ class MilvusIndex:
     async def _search(self, channel: str, column: str, query: object, k: int, where: Filter) -> list[Hit]:
         test, limit = self._compiled(where), min(k + 8, MOST)
         while True:
-            found = await self._nearest(column, query, limit, test)
+            answered = await self._call(
+                self.client.search, self.collection, data=[query], anns_field=column, limit=limit, filter=test.text,
+                output_fields=COLUMNS, consistency_level="Strong",
+            )  # fmt: skip
+            found = [(*_stored(each["entity"]), float(each["distance"])) for each in answered[0]]
             scores = [abs(score) if channel == "lexical" else score for _, _, score in found]
             kept = [
                 (-score, stored.passage.id, stored, vector)
@@ -159,16 +142,9 @@ class MilvusIndex:
             for rank, (score, _, stored, vector) in enumerate(kept[:k], start=1)
         ]
 
-    async def _nearest(
-        self, column: str, query: object, limit: int, test: Expression
-    ) -> list[tuple[StoredRow, np.ndarray, float]]:
-        found = await self._call(
-            self.client.search, self.collection, data=[query], anns_field=column, limit=limit, filter=test.text,
-            output_fields=COLUMNS, consistency_level="Strong",
-        )  # fmt: skip
-        return [(*_stored(each["entity"]), float(each["distance"])) for each in found[0]]
-
-    async def _matching(self, where: Filter, output: Sequence[str] = COLUMNS) -> list[tuple[StoredRow, np.ndarray]]:
+    async def _matching(
+        self, where: Filter, output: Sequence[str] = COLUMNS
+    ) -> list[tuple[encoding.StoredRow, np.ndarray]]:
         test = self._compiled(where)
 
         def read() -> list[Any]:
@@ -188,9 +164,9 @@ class MilvusIndex:
         found = map(_stored, await self._call(read))
         return [(stored, vector) for stored, vector in found if test.exact or matches(where, stored.fields)]
 
-    async def _by_id(self, ids: Sequence[str]) -> dict[str, tuple[StoredRow, np.ndarray]]:
+    async def _by_id(self, ids: Sequence[str]) -> dict[str, tuple[encoding.StoredRow, np.ndarray]]:
         keys = [_key(id) for id in dict.fromkeys(ids)]
-        found: dict[str, tuple[StoredRow, np.ndarray]] = {}
+        found: dict[str, tuple[encoding.StoredRow, np.ndarray]] = {}
         for start in range(0, len(keys), BATCH):
             listed = ", ".join(f'"{key}"' for key in keys[start : start + BATCH])
             rows = await self._call(
@@ -223,7 +199,7 @@ def _key(id: str) -> str:
 
 def _packed(row: Row) -> str:
     """The row as JSON, compressed where Milvus would refuse its length."""
-    text = pack(row)
+    text = encoding.pack(row)
     if len(text.encode()) <= LONGEST:
         return text
     small = "z" + base64.b64encode(zlib.compress(text.encode())).decode()
@@ -232,10 +208,10 @@ def _packed(row: Row) -> str:
     return small
 
 
-def _stored(entity: Any) -> tuple[StoredRow, np.ndarray]:
+def _stored(entity: Any) -> tuple[encoding.StoredRow, np.ndarray]:
     content = entity["content"]
     text = zlib.decompress(base64.b64decode(content[1:])).decode() if content.startswith("z") else content
-    return unpack(text), np.asarray(entity.get("vector", ()), np.float32)
+    return encoding.unpack(text), np.asarray(entity.get("vector", ()), np.float32)
 
 
 OLDEST = (2, 3, 5)  # it has arrays, cosine and upsert
@@ -244,12 +220,12 @@ WITH_BM25 = (2, 5)
 log = logging.getLogger("assay.index")
 
 
+@dataclass(frozen=True, slots=True)
 class MilvusEngine:
     """Several workspaces may use one server: the folder of the workspace is part of the names of its collections."""
 
-    def __init__(self, workspace: Path, address: str) -> None:
-        self.workspace = workspace
-        self.address = address
+    workspace: Path
+    address: str
 
     async def versions(self) -> dict[str, str]:
         from importlib.metadata import version
@@ -282,7 +258,7 @@ class MilvusEngine:
             about = await asyncio.to_thread(self._client.describe_collection, name)
             await asyncio.to_thread(self._client.load_collection, name)
         fields = {field["name"]: field for field in about["fields"]}
-        require_dimensions(int(fields["vector"]["params"]["dim"]), dim)
+        encoding.require_dimensions(int(fields["vector"]["params"]["dim"]), dim)
         if "sparse" not in fields:
             _warn_of_no_words(self.address)
         return MilvusIndex(self._client, name, dim, has_words="sparse" in fields)
@@ -378,49 +354,40 @@ class Expression:
     exact: bool
 
 
-def compile(where: Filter, *, infix: bool) -> Expression:
-    """infix: whether the server takes `like` with a text in the middle"""
-    return _compile(where, wanted=True, infix=infix)
-
-
-def facets(fields: Mapping[str, Scalar]) -> list[str]:
-    """A digest of each field with its value."""
-    return sorted({_facet(name, value) for name, value in fields.items()})
-
-
-def columns(fields: Mapping[str, Scalar]) -> dict[str, str]:
+def columns(fields: Mapping[str, str]) -> dict[str, str]:
     """The columns of texts that are compared or searched, in hex: bytes of UTF-8 sort as the characters do."""
-    texts = {name: str(fields.get(name, "")) for name in (*SORTED, *SEARCHED)}
+    texts = {name: fields.get(name, "") for name in (*SORTED, *SEARCHED)}
     return {
         **{f"s_{name}": _hex(texts[name], SORTED_BYTES) for name in SORTED},
         **{f"c_{name}": _hex(texts[name].casefold(), SEARCHED_BYTES) for name in SEARCHED},
     }
 
 
-def _compile(where: Filter, *, wanted: bool, infix: bool) -> Expression:
+def compile(where: Filter, *, infix: bool, wanted: bool = True) -> Expression:
+    """infix: whether the server takes `like` with a text in the middle; wanted: whether rows that match are looked for"""
     match where:
         case And(parts) | Or(parts):
             every = isinstance(where, And) == wanted
-            compiled = [_compile(part, wanted=wanted, infix=infix) for part in parts]
+            compiled = [compile(part, wanted=wanted, infix=infix) for part in parts]
             if not compiled:
                 return Expression(ALL if every else NONE, True)
-            text = join_conditions("and" if every else "or", [each.text for each in compiled])
+            text = encoding.join_conditions("and" if every else "or", [each.text for each in compiled])
             return Expression(text, all(each.exact for each in compiled))
         case Not(part):
-            return _compile(part, wanted=not wanted, infix=infix)
+            return compile(part, wanted=not wanted, infix=infix)
         case In(name, values):
             return _among(name, values, wanted)
         case Contains(name, text):
             needle = text.casefold()
-            if not (wanted and infix and name in SEARCHED and needle and storable(needle)):
+            if not (wanted and infix and name in SEARCHED and needle and encoding.storable(needle)):
                 return Expression(ALL, False)
             # A longer text than the column holds is not searched here: its column ends in `~`.
             column = f"c_{name}"
             return Expression(f'({column} like "%{_hex(needle, SEARCHED_BYTES // 2)}%" or {column} like "%~")', False)
 
 
-def _among(name: str, values: tuple[Scalar, ...], wanted: bool) -> Expression:
-    digests = sorted({_facet(name, value) for value in values if storable(value)})
+def _among(name: str, values: tuple[str, ...], wanted: bool) -> Expression:
+    digests = sorted({_facet(name, value) for value in values if encoding.storable(value)})
     if not digests:
         return Expression(NONE if wanted else ALL, True)
     listed = ", ".join(f'"{digest}"' for digest in digests)
@@ -428,9 +395,8 @@ def _among(name: str, values: tuple[Scalar, ...], wanted: bool) -> Expression:
     return Expression(test if wanted else f"(not {test})", True)
 
 
-def _facet(name: str, value: Scalar) -> str:
-    text = "s" + value if isinstance(value, str) else "n" + sortable_value(value)
-    return hashlib.sha256(f"{len(name)} {storable_key(name)} {text}".encode()).hexdigest()[:32]
+def _facet(name: str, value: str) -> str:
+    return hashlib.sha256(f"{len(name)} {encoding.storable_key(name)} s{value}".encode()).hexdigest()[:32]
 
 
 def _hex(text: str, most: int) -> str:

@@ -1,8 +1,8 @@
 """Indexes in the database that `state` names, in a schema of their own: vectors by pgvector, words by the server's text search.
 
 Dense search is exact up to `EXACT_LIMIT` rows; above that it uses an HNSW graph. The text search ranks by how often and how
-closely words occur, not by how rare they are: it is not BM25. The column `fields` has every field as text that sorts: `s` and
-the text, or `n` and a number. `folded` has every field case-folded, because SQL's lower() is not Python's casefold(). Values
+closely words occur, not by how rare they are: it is not BM25. The column `fields` has every field: `s` and
+its text. `folded` has every field case-folded, because SQL's lower() is not Python's casefold(). Values
 only ever reach the database as parameters.
 """
 
@@ -15,7 +15,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +23,11 @@ import numpy as np
 from sqlalchemy import Connection, Engine
 
 from assay.core.errors import UserError
-from assay.core.types import Hit, Row, Scalar
-from assay.index.encoding import (
-    StoredRow,
-    pack,
-    query_vector,
-    query_words,
-    require_dimensions,
-    row_vector,
-    sortable_value,
-    storable,
-    storable_key,
-    table_name,
-    unpack,
-)
+from assay.core.types import Hit, Row
+from assay.index import encoding
 from assay.index.filters import EVERYTHING, And, Contains, Eq, Filter, In, Not, Or
 from assay.index.lease import index_database, lease_path, shared_lease
-from assay.index.protocol import NO_INDEX
+from assay.index.protocol import NO_INDEX, Index
 from assay.store.database import plain_errors
 
 EXACT_LIMIT = 200_000  # rows
@@ -54,13 +42,11 @@ WORDS = r"""(SELECT string_agg('''' || replace(replace(word, '\', '\\'), '''', '
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresIndex:
+class PostgresIndex(Index):
     engine: Engine
     table: str  # quoted, with its schema
     dim: int
     exact_limit: int = EXACT_LIMIT
-
-    # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def upsert(self, rows: Sequence[Row]) -> None:
         if rows:
@@ -74,7 +60,7 @@ class PostgresIndex:
     async def relabel(self, document: str, label: str) -> int:
         test = compile(Eq("doc", document))
         found = await self._run(f"SELECT {COLUMNS} FROM {self.table} WHERE {test.sql}", test.parameters)
-        rows = [unpack(content).row(_vector(vector)) for content, vector in found]
+        rows = [encoding.unpack(content).row(_vector(vector)) for content, vector in found]
         await self.upsert([replace(row, fields={**row.fields, "label": label}) for row in rows])
         return len(rows)
 
@@ -90,18 +76,13 @@ class PostgresIndex:
             )
         await asyncio.to_thread(self._maintain, f"VACUUM (ANALYZE) {self.table}")
 
-    async def is_untidy(self) -> bool:
-        return False
-
     async def purge(self) -> tuple[str, ...]:
         """Rewrite the table. What the server archives (write-ahead segments, replicas, dumps) is its operator's to delete."""
         await asyncio.to_thread(self._maintain, f"VACUUM (FULL, ANALYZE) {self.table}")
         return ()
 
-    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
-        query, test = query_vector(vector, self.dim), compile(where)
+        query, test = encoding.query_vector(vector, self.dim), compile(where)
         if k <= 0:
             return []
         distance = "(vector <=> %(vector)s::vector)"  # not a number where a vector is zero
@@ -121,7 +102,7 @@ class PostgresIndex:
         return _hits("dense", found)
 
     async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
-        words = query_words(plain_words(query).split())
+        words = encoding.query_words(plain_words(query).split())
         if k <= 0 or not words:
             return []
         test = compile(where)
@@ -145,16 +126,14 @@ class PostgresIndex:
         found = await self._by_id(ids, EVERYTHING)
         return [found[id][0].row(found[id][1]) for id in ids if id in found]
 
-    # ── internals ─────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _record(self, row: Row) -> dict[str, object]:
         return {
             "id": row.passage.id,
-            "content": pack(row),
-            "fields": fields_json(row.fields),
-            "folded": folded_json(row.fields),
+            "content": encoding.pack(row),
+            "fields": _json({_key(name): _value(value) for name, value in row.fields.items()}),
+            "folded": _json({_key(name): value.casefold().translate(_ESCAPES) for name, value in row.fields.items()}),
             "words": plain_words(f"{row.lead}\n{row.passage.text}"),
-            "vector": _literal(row_vector(row, self.dim)),
+            "vector": _literal(encoding.row_vector(row, self.dim)),
         }
 
     def _insert(self, records: list[dict[str, object]]) -> None:
@@ -165,11 +144,11 @@ class PostgresIndex:
         with plain_errors(), self.engine.begin() as connection:
             connection.exec_driver_sql(sql, records)
 
-    async def _by_id(self, ids: Sequence[str], where: Filter) -> dict[str, tuple[StoredRow, np.ndarray]]:
+    async def _by_id(self, ids: Sequence[str], where: Filter) -> dict[str, tuple[encoding.StoredRow, np.ndarray]]:
         test = compile(where)
         sql = f"SELECT {COLUMNS} FROM {self.table} WHERE id = ANY(%(ids)s::text[]) AND {test.sql}"
         found = await self._run(sql, {**test.parameters, "ids": list(dict.fromkeys(ids))})
-        rows = ((unpack(content), _vector(vector)) for content, vector in found)
+        rows = ((encoding.unpack(content), _vector(vector)) for content, vector in found)
         return {stored.passage.id: (stored, vector) for stored, vector in rows}
 
     @property
@@ -206,7 +185,7 @@ def plain_words(text: str) -> str:
 
 def _hits(channel: str, found: Sequence[Any]) -> list[Hit]:
     return [
-        unpack(content).hit(_vector(vector), rank, **{channel: float(score)})
+        encoding.unpack(content).hit(_vector(vector), rank, **{channel: float(score)})
         for rank, (content, vector, score) in enumerate(found, start=1)
     ]
 
@@ -224,9 +203,10 @@ SCHEMA = "assay_index"
 OLDEST = (0, 8)  # of pgvector
 
 
+@dataclass(frozen=True, slots=True)
 class PostgresEngine:
-    def __init__(self, workspace: Path, address: str) -> None:
-        self.workspace, self.address = workspace, address
+    workspace: Path
+    address: str
 
     def limits(self) -> tuple[str, ...]:
         return ("Its search by words is not BM25: it does not count how rare a word is.",)
@@ -239,7 +219,7 @@ class PostgresEngine:
         held = await asyncio.to_thread(self._prepare, base_id, dim if create else 0)
         if held is None:
             raise UserError(NO_INDEX)
-        require_dimensions(held, dim)
+        encoding.require_dimensions(held, dim)
         return PostgresIndex(self._engine, _table(base_id), dim)
 
     async def drop(self, base_id: str) -> None:
@@ -304,7 +284,7 @@ def no_pgvector() -> UserError:
 
 
 def _table(base_id: str) -> str:
-    name = table_name(base_id)
+    name = encoding.table_name(base_id)
     if len(name) > 40:  # the server cuts names at 63 bytes
         name = "digest_" + hashlib.sha256(name.encode()).hexdigest()[:32]
     return f'{SCHEMA}."{name}"'
@@ -350,32 +330,20 @@ class Condition:
     parameters: Mapping[str, object]
 
 
-@dataclass(slots=True)
-class _Parameters:
-    values: dict[str, object] = field(default_factory=dict)
-
-    def add(self, value: object) -> str:
-        name = f"f{len(self.values)}"
-        self.values[name] = value
-        return f"%({name})s"
-
-
 def compile(where: Filter) -> Condition:
     """A condition that is true for exactly the rows that `filters.matches` accepts. It may be null for others: anything around
     a field would keep its index from being used."""
-    parameters = _Parameters()
-    return Condition(_compile(where, parameters), parameters.values)
+    parameters: dict[str, object] = {}
+    return Condition(_compile(where, parameters), parameters)
 
 
-def fields_json(fields: Mapping[str, Scalar]) -> str:
-    return _json({_key(name): _value(value) for name, value in fields.items()})
+def _add(parameters: dict[str, object], value: object) -> str:
+    name = f"f{len(parameters)}"
+    parameters[name] = value
+    return f"%({name})s"
 
 
-def folded_json(fields: Mapping[str, Scalar]) -> str:
-    return _json({_key(name): str(value).casefold().translate(_ESCAPES) for name, value in fields.items()})
-
-
-def _compile(where: Filter, parameters: _Parameters) -> str:
+def _compile(where: Filter, parameters: dict[str, object]) -> str:
     match where:
         case And(parts):
             return "(" + " AND ".join(_compile(part, parameters) for part in parts) + ")" if parts else "TRUE"
@@ -384,31 +352,24 @@ def _compile(where: Filter, parameters: _Parameters) -> str:
         case Not(part):
             return f"({_compile(part, parameters)} IS NOT TRUE)"  # also where a field is missing
         case In(name, values):
-            return _among(name, values, parameters)
+            usable = [_value(value) for value in values if encoding.storable(value)]
+            column = f"'{name}'" if name in INDEXED else _add(parameters, _key(name))
+            return f"((fields ->> {column}) = ANY({_add(parameters, usable)}::text[]))" if usable else "FALSE"
         case Contains(_, ""):
             return "TRUE"
-        case Contains(_, text) if not storable(text):
+        case Contains(_, text) if not encoding.storable(text):
             return "FALSE"
         case Contains(name, text):
-            text = parameters.add(text.casefold().translate(_ESCAPES))
-            return f"(coalesce(strpos(folded ->> {parameters.add(_key(name))}, {text}), 0) > 0)"
-
-
-def _among(name: str, values: Sequence[Scalar], parameters: _Parameters) -> str:
-    usable = [_value(value) for value in values if storable(value)]
-    return f"({_column(name, parameters)} = ANY({parameters.add(usable)}::text[]))" if usable else "FALSE"
-
-
-def _column(name: str, parameters: _Parameters) -> str:
-    return f"(fields ->> '{name}')" if name in INDEXED else f"(fields ->> {parameters.add(_key(name))})"
+            text = _add(parameters, text.casefold().translate(_ESCAPES))
+            return f"(coalesce(strpos(folded ->> {_add(parameters, _key(name))}, {text}), 0) > 0)"
 
 
 def _key(name: str) -> str:
-    return storable_key(name).translate(_ESCAPES)
+    return encoding.storable_key(name).translate(_ESCAPES)
 
 
-def _value(value: Scalar) -> str:
-    return "s" + value.translate(_ESCAPES) if isinstance(value, str) else "n" + sortable_value(value)
+def _value(value: str) -> str:
+    return "s" + value.translate(_ESCAPES)
 
 
 def _json(value: Mapping[str, str]) -> str:

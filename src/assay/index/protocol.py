@@ -59,7 +59,7 @@ class Index(Protocol):
 
     async def is_untidy(self) -> bool:
         """Whether so much was written since the last `optimise` that another one pays."""
-        ...
+        return False
 
     async def purge(self) -> tuple[str, ...]:
         """Optimise, then list the files that may still contain text of deleted or replaced rows. Empty if there are none."""

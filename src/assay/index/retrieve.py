@@ -125,15 +125,12 @@ def hits_of_tables(asked: Sequence[AskedTable], hits: Sequence[Hit]) -> list[Hit
     found: dict[str, Hit] = {}
     for table in asked:
         places = (at for at, doc_id in enumerate(listed.doc_ids) if doc_id == table.document)
-        inside = [hit for hit in map(listed.__getitem__, places) if _overlaps(hit.passage, table)]
+        near = ((hit, hit.passage) for hit in map(listed.__getitem__, places))
+        inside = [hit for hit, passage in near if passage.start < table.end and table.start < passage.end]
         best = max(inside, key=lambda hit: _rows_in(hit.passage, table), default=None)
         if best is not None and len(found) < MOST_TABLES:
             found.setdefault(best.passage.id, best)
     return list(found.values())
-
-
-def _overlaps(passage: Passage, table: AskedTable) -> bool:
-    return passage.start < table.end and table.start < passage.end
 
 
 def _rows_in(passage: Passage, table: AskedTable) -> int:

@@ -9,7 +9,7 @@ from assay.core.errors import UserError
 from assay.core.events import SearchFilters
 from assay.core.formats import FORMATS, format_of_type
 from assay.core.identity import KIND, ORGANISATION, PERIOD
-from assay.core.types import Document, LeftOut, Scalar
+from assay.core.types import Document, LeftOut
 from assay.index.filters import And, Contains, Filter, In, Or, matches
 from assay.language.dates import parse_period, parse_written_date
 from assay.language.terms import fold_case
@@ -67,12 +67,9 @@ def _indexed(where: SearchFilters) -> tuple[Filter, ...]:
     return tuple(parts)
 
 
-def filter_fields(of: Traits | Entry | Document) -> dict[str, Scalar]:
+def filter_fields(of: Traits | Entry | Document) -> dict[str, str]:
     """The fields of a document's rows that these filters use."""
     return {"base": of.base, "doc": of.id, "source": of.uri, "title": of.title, "type": of.kind}
-
-
-# --- dates ----------------------------------------------------------------------------------------------------------
 
 
 def _is_in_time(of: Traits, where: SearchFilters) -> bool:
@@ -91,8 +88,6 @@ def _days(of: Traits) -> tuple[str, str] | None:
     dated = parse_written_date(of.date) if of.date else None
     return dated or parse_period(of.meta.get(PERIOD, ""))
 
-
-# --- metadata -------------------------------------------------------------------------------------------------------
 
 AUTHOR, TAG = "author", "tag"
 ALSO_CALLED = {"authors": AUTHOR, "tags": TAG, "organization": ORGANISATION, "kind": KIND}

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from assay.core.tables import tables_within
 from assay.core.types import Section, Table
 from assay.ingest.parsed import Parsed
 from assay.language.quantities import declares_amounts, find_units, names_unit, only_declares
@@ -23,9 +24,8 @@ _SIGNED = re.compile(r"(?:US\$|[$€£¥])\s?\(?\d")
 _NUMBER = re.compile(r"(?<![\d.,])\d[\d.,]*+(?!\s?%)")
 _MOST_SERIES = 200  # of numbered headings
 _ABOVE_TABLE = 100  # characters between a declaration and the table that it is of
-_TABULAR = re.compile(
-    r"\b(?:tabular|tables?)\b", re.IGNORECASE
-)  # "tabular amounts in millions" are not those of the text
+# "Tabular amounts in millions" are not those of the text.
+_TABULAR = re.compile(r"\b(?:tabular|tables?)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class _Scope:
 def with_declared_units(parsed: Parsed) -> Parsed:
     """A document whose sections and tables have the units that are declared for them above."""
     inside = [table for table in parsed.tables if table.end > table.start]
-    headings = [section for section in parsed.sections if not _within(inside, section.start)]
+    headings = [section for section in parsed.sections if not tables_within(inside, section.start, section.start + 1)]
     scopes = list(_scopes(parsed, headings))
     if not any(scopes):
         return parsed
@@ -70,11 +70,6 @@ def with_declared_units(parsed: Parsed) -> Parsed:
         sections=tuple(replace(each, units=units_at(each.start, of_table=False)) for each in parsed.sections),
         tables=tuple(replace(each, units=units_of(each)) for each in parsed.tables),
     )
-
-
-def _within(tables: Sequence[Table], offset: int) -> bool:
-    at = bisect_right(tables, offset, key=lambda table: table.start) - 1
-    return at >= 0 and offset < tables[at].end
 
 
 def _scopes(parsed: Parsed, headings: Sequence[Section]) -> Iterator[tuple[_Scope, ...]]:

@@ -107,6 +107,13 @@ class FileLimits:
         """Whether to stop reading and return what there is."""
         return bool(self.until) and time.process_time() > self.until
 
+    def check(self, *, characters: int = 0, pages: int = 0) -> None:
+        """Refuse a text that is too long."""
+        for count, most, what in ((characters, self.characters, "characters"), (pages, self.pages, "pages")):
+            if count > most:
+                why = f"It has more than {most:,} {what}; split it or raise the limit on {what}."
+                raise Refused(Status.too_large, why)
+
     def describe_excess(self, size: int) -> str:
         """Why a file of `size` bytes is not read."""
         return f"It has {size:,} bytes, more than the limit of {self.bytes:,}; split it or raise the limit on bytes."
@@ -167,14 +174,10 @@ def listed_pages(pages: Sequence[int]) -> str:
 
 def hidden_meta(found: Iterable[HiddenText]) -> dict[str, str]:
     """The beginning of the hidden text, for a person who looks at the document: it is neither indexed nor sent to a model."""
-    excerpt: list[str] = []
-    length = 0
+    excerpt = ""
     for each in found:
-        words = " ".join(clean_text(each.text).split())
-        if words:
-            excerpt.append(words)
-            length += len(words) + 1
-        if length > LONGEST_EXCERPT:
+        excerpt = f"{excerpt} {' '.join(clean_text(each.text).split())}".strip()
+        if len(excerpt) >= LONGEST_EXCERPT:
             break
-    joined = " ".join(excerpt)
-    return {HIDDEN: joined[:LONGEST_EXCERPT] + ("…" if len(joined) > LONGEST_EXCERPT else "")} if joined else {}
+    more = "…" if len(excerpt) > LONGEST_EXCERPT else ""
+    return {HIDDEN: excerpt[:LONGEST_EXCERPT] + more} if excerpt else {}

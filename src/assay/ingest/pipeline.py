@@ -12,10 +12,10 @@ import asyncio
 import errno
 import hashlib
 import io
-import os
+import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -424,19 +424,15 @@ def _still_says(entry: Entry) -> bool:
 def copy_original(folder: Path, source: SourceFile) -> tuple[str, Path]:
     """Copy the original bytes to a temporary file. Returns their digest, and the file."""
     folder.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(suffix=".part", dir=folder)
-    partial = Path(name)
-    sha = hashlib.sha256()
-    try:
-        opened = io.BytesIO(source.read()) if source.path is None else source.path.open("rb")
-        with os.fdopen(handle, "wb") as copy, opened as file:
-            while piece := file.read(1 << 20):
-                sha.update(piece)
-                copy.write(piece)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    return sha.hexdigest(), partial
+    opened = io.BytesIO(source.read()) if source.path is None else source.path.open("rb")
+    with opened as file, tempfile.NamedTemporaryFile("w+b", suffix=".part", dir=folder, delete=False) as copy:
+        try:
+            shutil.copyfileobj(file, copy, 1 << 20)
+            copy.seek(0)
+            return hashlib.file_digest(copy, "sha256").hexdigest(), Path(copy.name)  # type: ignore[arg-type]
+        except BaseException:
+            Path(copy.name).unlink(missing_ok=True)
+            raise
 
 
 async def _embed_all(
@@ -473,7 +469,7 @@ async def _index_all(intake: IngestContext, done: asyncio.Queue[_Embedded | None
             await intake.index.upsert(rows[first : first + BATCH])
         counts = {each.document.id: len(each.pieces) for each in batch}
         await asyncio.to_thread(documents.mark_ready, intake.store, intake.base, counts, intake.recipe)
-        given = {row.passage.doc_id: str(row.fields["label"]) for row in rows}
+        given = {row.passage.doc_id: row.fields["label"] for row in rows}
         now = await asyncio.to_thread(documents.labels, intake.store, list(given))
         for document in [each for each in given if now.get(each, given[each]) != given[each]]:
             await intake.index.relabel(document, now[document])  # access was changed meanwhile
@@ -524,7 +520,7 @@ def searched_context(document: Document, piece: Passage) -> str:
     return f"{context} · {identity}" if identity else context
 
 
-def search_fields(document: Document, label: str = "") -> dict[str, str | int | float | bool]:
+def search_fields(document: Document, label: str = "") -> dict[str, str]:
     """All fields that a search can filter by. A document without its own label has that of its base."""
     return {
         "base": document.base,
@@ -573,3 +569,11 @@ async def synchronise_index(store: Store, index: Index, base: Base) -> None:
     for document, label in late.items():
         await index.relabel(document, label)
     document_access.mark_labels_written(store, late.items())
+
+
+def forget_originals(store: Store, blobs: Blobs, workspace: Path, digests: Iterable[str]) -> None:
+    """Delete the original bytes that no document refers to any more."""
+    for original in sorted(set(digests)):
+        with lock_original(store, workspace, original):  # the same bytes may be added to another base at this moment
+            if not documents.digests_in_use(store, {original}):
+                blobs.delete(original)

@@ -27,70 +27,50 @@ OVERLAP = 0
 
 
 def split_passages(document: Document, tokens: Tokens, size: int = SIZE, overlap: int = OVERLAP) -> list[Passage]:
-    """The document's passages in order. The same document, size and overlap give the same ids."""
-    rows = [span for table in document.tables for span in row_spans(table)]
-    blocks = find_blocks(document.text, document.sections, document.tables)
-    spans = split_text(
-        document.text, document.sections, document.pages, tokens, size, overlap, rows, document.seams, blocks
-    )
+    """The document's passages in order. The same document, size and overlap give the same ids.
+
+    They cover all of the text but white space, and none has more than `size` tokens. Rows of tables and blocks are cut only if
+    they are too long, and no passage crosses a seam. The end of a page is not a boundary: sentences continue across it. A
+    heading stays with what follows it.
+    """
+    size = max(1, size)
+    overlap = max(0, min(overlap, size // 2))
+    text = document.text
+    blocks = find_blocks(text, document.sections, document.tables)
+    spans: list[Span] = []
+    for region in _regions(_units(document, blocks, tokens, size), size // 4):
+        for first, last in _packed(region, size, overlap):
+            span = _trim(text, region[first].start, region[last - 1].end)
+            # The tokens of parts need not add up to those of the whole; only the whole counts.
+            spans += [_trim(text, *piece) for piece in _halved(text, *span, tokens, size)]
+    spans = _each_new(spans)
     headings = _headings(document.sections, [start for start, _ in spans])
     return [
         Passage(
             id=passage_id(document.id, start, end),
             doc_id=document.id,
-            text=document.text[start:end],
+            text=text[start:end],
             start=start,
             end=end,
             heading=heading,
             page=document.page_at(start),
-            context="\n".join(
-                filter(
-                    None, (_subject(document, blocks, start, heading), passage_context(document, start, end, heading))
-                )
-            ),
+            context=_context(document, blocks, start, end, heading),
         )
         for (start, end), heading in zip(spans, headings, strict=True)
     ]
 
 
-def _subject(document: Document, blocks: Sequence[TextBlock], start: int, heading: str) -> str:
-    """What the first block of a passage stands under, as far as neither the passage nor its heading says it."""
+def _context(document: Document, blocks: Sequence[TextBlock], start: int, end: int, heading: str) -> str:
+    """What the first block of a passage stands under, as far as neither the passage nor its heading says it, and what its
+    tables do not say."""
     first = block_at(blocks, start)
     found = subjects(document.text, first, start) if first is not None and first.kind is not BlockKind.row else []
-    return "\n".join(dict.fromkeys(line for line in found if line not in heading))
+    under = dict.fromkeys(line for line in found if line not in heading)
+    return "\n".join(filter(None, (*under, passage_context(document, start, end, heading))))
 
 
 def passage_id(doc_id: str, start: int, end: int) -> str:
     return hashlib.blake2b(f"{doc_id}:{start}:{end}".encode(), digest_size=10).hexdigest()
-
-
-def split_text(
-    text: str,
-    sections: Sequence[Section],
-    pages: Sequence[int],
-    tokens: Tokens,
-    size: int = SIZE,
-    overlap: int = OVERLAP,
-    rows: Sequence[Span] = (),
-    seams: Sequence[int] = (),
-    blocks: Sequence[TextBlock] = (),
-) -> list[Span]:
-    """Spans without surrounding white space that together cover all of `text`, none over `size` tokens. `rows` are the
-    rows of tables, and `blocks` what belongs together: text is cut between them, and inside one only if it is too long. No
-    span crosses one of the `seams`.
-
-    The end of a page is not a boundary: sentences continue across it. A heading stays with what follows it.
-    """
-    size = max(1, size)
-    overlap = max(0, min(overlap, size // 2))
-    units = _units(text, sections, tokens, size, rows, seams, blocks)
-    spans: list[Span] = []
-    for region in _regions(units, size // 4):
-        for first, last in _packed(region, size, overlap):
-            span = _trim(text, region[first].start, region[last - 1].end)
-            # The tokens of parts need not add up to those of the whole; only the whole counts.
-            spans += [_trim(text, *piece) for piece in _halved(text, *span, tokens, size)]
-    return _each_new(spans)
 
 
 def _each_new(spans: Sequence[Span]) -> list[Span]:
@@ -100,9 +80,6 @@ def _each_new(spans: Sequence[Span]) -> list[Span]:
         if start < end and (not kept or end > kept[-1][1]):
             kept.append((start, end))
     return kept
-
-
-# --- units: never split further -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,53 +98,29 @@ class _Unit:
     tail: bool = False  # means nothing without the beginning of its block
 
 
-def _units(
-    text: str,
-    sections: Sequence[Section],
-    tokens: Tokens,
-    size: int,
-    rows: Sequence[Span] = (),
-    seams: Sequence[int] = (),
-    blocks: Sequence[TextBlock] = (),
-) -> list[_Unit]:
-    top = _top_level(sections)
+def _units(document: Document, blocks: Sequence[TextBlock], tokens: Tokens, size: int) -> list[_Unit]:
+    text, sections, seams = document.text, document.sections, document.seams
+    rows = [span for table in document.tables for span in row_spans(table)]
     begins = {section.start: section for section in sections}
     ends = {match.end() for section in sections if (match := _BLANKS.match(text, section.end))}
     sentences = _outside_rows(_sentence_starts(text, sorted({*begins, *seams})), rows)
-    edges = sorted(
-        {
-            0,
-            len(text),
-            *begins,
-            *ends,
-            *sentences,
-            *seams,
-            *(start for start, _ in rows),
-            *(each.start for each in blocks),
-        }
-    )
+    starts = (*begins, *ends, *sentences, *seams, *(start for start, _ in rows), *(each.start for each in blocks))
+    # The highest level that divides the text: a single heading above all others is the title and divides nothing.
+    levels = Counter(section.level for section in sections)
+    top = min((level for level, times in levels.items() if times > 1), default=min(levels, default=0))
     units: list[_Unit] = []
     lead = 0  # tokens of the headings directly above
-    for start, end in pairwise(edges):
+    for start, end in pairwise(sorted({0, len(text), *starts})):
         section = begins.get(start)
         count = tokens(text[start:end])
         # The text after a heading leaves room for it: a passage with only a heading is useless.
         room = size - lead if lead <= size // 2 else size
-        for place, (left, right) in enumerate(
-            [(start, end)] if count <= room else _cut(text, start, end, tokens, room)
-        ):
-            opens = section.level if section and place == 0 else None
-            units.append(
-                _Unit(
-                    left,
-                    right,
-                    count if (left, right) == (start, end) else tokens(text[left:right]),
-                    heading=section is not None,
-                    border=opens is not None and opens <= top,
-                    soft=opens is not None and opens > top,
-                    seam=left in seams,
-                )
-            )
+        pieces = [(start, end)] if count <= room else _cut(text, start, end, tokens, room)
+        for left, right in pieces:
+            held = count if len(pieces) == 1 else tokens(text[left:right])
+            level = section.level if section is not None and left == start else None
+            border, soft = level is not None and level <= top, level is not None and level > top
+            units.append(_Unit(left, right, held, section is not None, border, soft, left in seams))
         lead = lead + count if section else 0
     return _in_blocks(units, blocks, size)
 
@@ -188,15 +141,9 @@ def _in_blocks(units: Sequence[_Unit], blocks: Sequence[TextBlock], size: int) -
         fits = held + (lead if lead <= size // 2 else 0) <= size
         for unit in units[first:at]:
             begins = unit.start == block.start
-            placed.append(
-                replace(
-                    unit,
-                    heading=unit.heading or heading,
-                    opens=begins,
-                    inside=fits and not begins and not unit.seam,
-                    tail=not begins and block.kind is not BlockKind.paragraph,
-                )
-            )
+            tail = not begins and block.kind is not BlockKind.paragraph
+            inside = fits and not begins and not unit.seam
+            placed.append(replace(unit, heading=unit.heading or heading, opens=begins, inside=inside, tail=tail))
         lead = lead + held if heading else 0
     return [*placed, *units[at:]]
 
@@ -210,22 +157,12 @@ def _outside_rows(starts: Sequence[int], rows: Sequence[Span]) -> list[int]:
 _BLANKS = re.compile(r"\s*")
 
 
-def _top_level(sections: Sequence[Section]) -> int:
-    """The highest level that divides the text: a single heading above all others is the title and divides nothing."""
-    levels = Counter(section.level for section in sections)
-    return min((level for level, times in levels.items() if times > 1), default=min(levels, default=0))
-
-
 _WINDOW = 2_000  # characters passed to the sentence splitter at a time, so that its work stays linear
 
 
 def _sentence_starts(text: str, borders: Sequence[int]) -> list[int]:
-    starts: list[int] = []
-    cuts = [0, *borders, len(text)]
-    for left, right in pairwise(cuts):
-        for start, end in _windows(text, left, right):
-            starts += [start + first for first, _ in split_sentences(text[start:end])]
-    return starts
+    windows = [window for edges in pairwise([0, *borders, len(text)]) for window in _windows(text, *edges)]
+    return [start + first for start, end in windows for first, _ in split_sentences(text[start:end])]
 
 
 def _windows(text: str, start: int, end: int) -> list[Span]:
@@ -240,8 +177,6 @@ def _windows(text: str, start: int, end: int) -> list[Span]:
         start = cut
     return [*windows, (start, end)]
 
-
-# --- cutting overlong text ------------------------------------------------------------------------------------------
 
 _JOINTS = tuple(map(re.compile, (r"\n+", r"(?<=[;:；])\s+|(?<!\s)\s++\|\s+", r"(?<=[,)\]–—])\s+|(?<=[、，])")))
 
@@ -291,9 +226,6 @@ def _joined(pieces: list[Span], counts: list[int], size: int) -> list[Span]:
             joined.append((start, end))
             held = count
     return joined
-
-
-# --- packing --------------------------------------------------------------------------------------------------------
 
 
 def _regions(units: Sequence[_Unit], tiny: int) -> list[list[_Unit]]:
@@ -378,9 +310,6 @@ def _whole(units: Sequence[_Unit], at: int) -> int:
     while end < len(units) and units[end].inside:
         end += 1
     return sum(unit.tokens for unit in units[at:end])
-
-
-# --- locations ------------------------------------------------------------------------------------------------------
 
 
 def _trim(text: str, start: int, end: int) -> Span:

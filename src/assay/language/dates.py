@@ -122,8 +122,6 @@ def _first_and_last(year: int, month: int, day: int) -> tuple[str, str] | None:
     return first.isoformat(), date(year, last_month, calendar.monthrange(year, last_month)[1]).isoformat()
 
 
-# --- every date of a text ----------------------------------------------------------------------------------------------
-
 Day = tuple[int, int, int]  # year, month, day; 0 where not given
 
 _named = rf"(?:{_name})\b\.?"

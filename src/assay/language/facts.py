@@ -17,9 +17,8 @@ from assay.language.quantities import ORDINALS, UNIT, UNITS, Number, is_number_m
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word, stop_words, word_list
 
-# --- names ----------------------------------------------------------------------------------------------------------
-
 COMMON = re.compile(r"(?:ly|ing|tions?|ments?|ness|ities|ity|ists|ers)$")
+MEASURED = re.compile(r"[\d.,]+[-–]?[^\W\d_]*(?:-[^\W\d_]+)*")  # "90-day", "5kg", "3rd", "1990s"
 CODE = re.compile(r"[^\W_]+(?:[-./_][^\W_]+)*")
 DEMONYM = re.compile(r"(?:ians?|ans?|ns?|ese|ish|s)$")
 WORD = re.compile(r"[^\W_]+")
@@ -40,7 +39,9 @@ def names(words: str, ordinary: Collection[str] = ()) -> list[str]:
     coded = (
         code
         for code in CODE.findall(DATED.sub(" ", words))
-        if any(sign.isdigit() for sign in code) and sum(sign.isalpha() for sign in code) and not _is_measure(code)
+        if any(sign.isdigit() for sign in code)
+        and sum(sign.isalpha() for sign in code)
+        and not MEASURED.fullmatch(code)
     )
     return list(dict.fromkeys(name for name in (*found, *coded) if len(name) > 1))
 
@@ -53,11 +54,6 @@ def is_plain(word: str, ordinary: Collection[str] = ()) -> bool:
 def lowercase_stems(words: str) -> frozenset[str]:
     """The stems of words that a text writes in lower case."""
     return frozenset(stem_word(fold_case(word)) for word in WORD.findall(words) if word.islower())
-
-
-def _is_measure(code: str) -> bool:
-    """Whether a code is a number with a suffix: "90-day", "5kg", "3rd", "1990s"."""
-    return re.fullmatch(r"[\d.,]+[-–]?[^\W\d_]*(?:-[^\W\d_]+)*", code) is not None
 
 
 def is_name_missing(name: str, words: Collection[str], abbreviated: Collection[str] = ()) -> bool:
@@ -91,9 +87,6 @@ def short_forms(words: str) -> frozenset[str]:
         if len(capitals) >= 2:
             found.add(fold_case("".join(capitals)))
     return frozenset(found)
-
-
-# --- together -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +206,6 @@ def _names(words: str) -> list[Name]:
     return found
 
 
-# --- same or not ----------------------------------------------------------------------------------------------------
-
-
 def same(left: Token, right: Token) -> bool:
     """Whether both may mean the same: May 2024 and 17 May 2024, 93.9 km and 94 km, Tolkien and J. R. R. Tolkien."""
     if left.kind != right.kind:
@@ -267,9 +257,6 @@ def _short_for(left: str, right: str) -> bool:
     """Whether one abbreviates the other: "NBA" and "National Basketball Association"."""
     pairs = ((left, right), (right, left))
     return any(short.isupper() and fold_case(short) in short_forms(long) for short, long in pairs)
-
-
-# --- alignment ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

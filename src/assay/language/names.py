@@ -18,7 +18,6 @@ class Name:
     text: str
     start: int
     end: int
-    quoted: bool = False
 
 
 _TOKEN = re.compile(r"[^\W_]+(?:[’'.\-–&/][^\W_]+)*")
@@ -31,7 +30,7 @@ def find_names(text: str) -> list[Name]:
     A word that opens a sentence counts unless it is an ordinary word; days and months are not names.
     """
     found = [
-        Name(text[match.start(g) : match.end(g)], match.start(g), match.end(g), quoted=True)
+        Name(text[match.start(g) : match.end(g)], match.start(g), match.end(g))
         for match in _QUOTED.finditer(text)
         for g in (match.lastindex or 1,)
     ]
@@ -63,8 +62,7 @@ def find_names(text: str) -> list[Name]:
         if not dated and not (first == last and _is_ordinary(tokens[first][0])):
             found.append(Name(text[start:end], start, end))
         at = last + 1
-    unique = {(name.start, name.end): name for name in reversed(found)}  # the quoted reading of the same words wins
-    return sorted(unique.values(), key=lambda name: (name.start, -name.end))
+    return sorted(set(found), key=lambda name: (name.start, -name.end))
 
 
 def _is_capitalised(word: str) -> bool:

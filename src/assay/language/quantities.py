@@ -40,8 +40,6 @@ _JOINED = rf"(?<!\w)(?P<joined>[kmt])(?:(?:{_CODES})\b|[€£$])"  # kCHF, TEUR,
 _POWERS = {"k": 3, "t": 3, "m": 6}
 
 
-# --- the scale of figures ---------------------------------------------------------------------------------------------
-
 STATED = re.compile(  # in the header of a table, or near it
     r"\b(?:in|of|dollars|amounts|en)\s+(?:[A-Za-z$€£¥.]+\s+){0,3}?"
     r"(?P<many>thousands|millions|billions|trillions|crores|lakhs|mio|mrd|tsd|tausend|milliers|millionen|milliarden|millones"
@@ -80,8 +78,6 @@ BARE_MONEY = re.compile(  # without a scale of its own
     re.I,
 )
 
-
-# --- declarations -----------------------------------------------------------------------------------------------------
 
 _OF = r"(?:of\s|de\s|d[’']\s?|von\s|di\s)"
 _SCALE = rf"(?:(?:{STATED_SCALE})\b\.?|(?<=en\s)miles\b|[’'´]?000s?\b)"
@@ -295,8 +291,6 @@ def is_number_missing(number: Number, among: Sequence[Number]) -> bool:
     same = [each for each in among if each.values & number.values]
     return not any(not number.unit or not each.unit or each.unit == number.unit for each in same)
 
-
-# --- readings ----------------------------------------------------------------------------------------------------------
 
 COMMAS = re.compile(r"(?<![\d,])\d+,\d{1,2}(?![\d,])")  # decimal commas
 Readings = dict[Decimal, frozenset[int]]  # a value that a text has, and the powers of ten that it may be in

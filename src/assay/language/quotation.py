@@ -41,25 +41,15 @@ def locate_quote(words: str, text: str) -> tuple[int, int] | None:
     pieces = [piece for piece in ELLIPSIS.split(words) if piece]
     if not pieces:
         return None
-    spans: list[tuple[int, int]] = []
-    at = 0
+    start, at = None, 0
     for piece in pieces:
-        found = _loosely(piece, text, at)
-        if found is None:
+        wanted, _ = _folded(piece, 0)
+        have, places = _folded(text, at)
+        found = have.find(wanted) if wanted else -1
+        if found < 0:
             return None
-        spans.append(found)
-        at = found[1]
-    return spans[0][0], spans[-1][1]
-
-
-def _loosely(words: str, text: str, at: int) -> tuple[int, int] | None:
-    """The first span at or after `at` with the same sequence of letters."""
-    wanted, _ = _folded(words, 0)
-    have, places = _folded(text, at)
-    if not wanted:
-        return None
-    found = have.find(wanted)
-    return None if found < 0 else (places[found], places[found + len(wanted) - 1] + 1)
+        start, at = places[found] if start is None else start, places[found + len(wanted) - 1] + 1
+    return start or 0, at
 
 
 def _folded(text: str, at: int) -> tuple[str, list[int]]:

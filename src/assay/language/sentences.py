@@ -8,11 +8,19 @@ from assay.language.terms import word_list
 
 Span = tuple[int, int]
 
-_CLOSERS = "\"'”’»)]}"
+_CLOSERS = "\"'”’“»)]}"
+_OPENERS = "\"'“‘«„([{¿¡–—- "
 _END = re.compile(
-    r"(?<![.!?…])(?P<mark>[.!?…]++)(?P<close>[\"'”’»)\]}]*)(?P<cite>(?:\s?\[\d+(?:[,–-]\s?\d+)*\])*|\d{1,3}(?:[,–-]\d{1,3})*)(?=\s|$)"
-    r"|(?P<wide>[。！？]+[」』”’）]*)"
+    r"(?<![.!?…؟۔])(?P<mark>[.!?…؟۔]++)(?P<close>(?:[\"'”’“»)\]}]|[ \u00a0\u202f]»)*)"
+    r"(?P<cite>(?:\s?\[\d+(?:[,–-]\s?\d+)*\])*|\d{1,3}(?:[,–-]\d{1,3})*)(?=\s|$)"
+    r"|(?P<wide>[。！？]+(?![》〉])(?P<quoted>[」』”’）]*))"
 )
+_ELIDED = re.compile(r"['’][stn] (?=[A-Z])")  # "'s Avonds"
+_HIRAGANA = re.compile(r"[\u3041-\u309f]")
+_INITIALS = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]")
+_COUNTS = re.compile(r"[(\[]?(?:[\d§€$£]|[IVXLCDM]+\b)")
+_CUT_SHORT = re.compile(r"(?:.*[-.])?[^\W\d_]{0,5}[^\W\d_aeiouyáéíóúąęà]")
+_NUMERAL = re.compile(r"\d[\d.]*|[IVXLCDM]+")
 _BULLET = re.compile(r"[ \t]*(?:[-*•‣◦▪·–—][ \t]+|\(?\d{1,3}[.)][ \t]+|\(?[a-z][.)][ \t]+)")
 _NEARBY = 80
 _SHORT_LINE = 60  # a line this short that stops without a mark is a heading or an item, not a wrapped line
@@ -54,29 +62,42 @@ def _blocks(text: str) -> list[Span]:
 
 
 def _ends_sentence(text: str, match: re.Match[str], end: int) -> bool:
-    if match["wide"]:
-        return True
+    if match["wide"]:  # after a quotation, who said it, or a particle
+        asked = match["wide"][0] in "！？"
+        return not match["quoted"] or not (asked or _HIRAGANA.match(text, match.end(), end))
     # Only the text nearby is examined, so that the time per sentence does not grow with the text.
     rest = text[match.end() : min(end, match.end() + _NEARBY)].lstrip()
     if not rest:
         return True
     nearby = text[max(0, match.start() - _NEARBY) : match.start()]
-    before = re.split(r"[\s(\[\"'“‘«]", nearby)[-1]
+    *_, ahead, before = ("", *re.split(r"[\s(\[\"'“‘«„]", nearby))
     if match["cite"][:1].isdigit() and not before[-1:].isalpha():
         return False  # "3.14 is": a decimal, not a raised reference number
-    opens = rest.lstrip("\"'“‘«([{¿¡")[:1]
+    opens = _ELIDED.sub("", rest).lstrip(_OPENERS)[:2]
+    opens = opens[:1] if not opens[1:].isupper() else "A"  # a name such as eBay
     if not opens or opens.islower():
         return False
+    if match["mark"] in ("...", "…") and opens.isalpha() and not opens.isupper():
+        return False  # a script without capitals
     if match["mark"] != "." or match["close"]:
         return True
     lowered = before.lower()
-    first = re.match(r"\w+", rest.lstrip("\"'“‘«([{"))
-    opener = bool(first) and first[0].lower() in word_list("sentence_openers")
+    if rest[0] in "¿¡":
+        return True
+    first = re.match(r"[^\W_]+(?!\.)\b", rest.lstrip(_OPENERS))
+    word = first[0].lower() if first else ""
+    opener = word in word_list("sentence_openers") or word in word_list("opening_words")
     initial = len(before) == 1 and before.isupper()
-    trailing = lowered in word_list("abbreviations_after")
+    trailing = lowered.rpartition("-")[2] in word_list("abbreviations_after")
     if (lowered in word_list("abbreviations_before") and not initial) or (opens.isdigit() and trailing):
         return False
-    if trailing or initial or re.fullmatch(r"(?:[A-Za-z]\.)+[A-Za-z]", before):
+    if _COUNTS.match(rest) and (_CUT_SHORT.fullmatch(lowered) or lowered.endswith("str")):
+        return False  # "Abschn. 4.9", "gem. § 5": most likely an abbreviation
+    if len(before) == 1 and before.islower():
+        return not opens.isdigit() and (opener or _NUMERAL.fullmatch(ahead) is not None)  # "1998 r.", "12 f."
+    if before.isdigit() and len(before) < 4 and ahead.lower().rstrip(".") in word_list("ordinal_contexts"):
+        return opener
+    if trailing or initial or _INITIALS.fullmatch(before):
         return opener
     # "1. First item": a number that opens a line numbers it.
     opens_line = nearby.removesuffix(before).rstrip(" \t")[-1:] in ("", "\n")
@@ -84,11 +105,8 @@ def _ends_sentence(text: str, match: re.Match[str], end: int) -> bool:
 
 
 def _trim(text: str, start: int, end: int) -> Span:
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    return start, end
+    part = text[start:end].lstrip()
+    return end - len(part), end - len(part) + len(part.rstrip())
 
 
 COLUMN_VALUE = re.compile(r"(?:^|; )([^;:|]{1,40}): ")

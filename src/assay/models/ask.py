@@ -7,26 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from assay import prompts
 from assay.core.errors import ModelError, TooLong
 from assay.core.events import Fallback, ModelReplied, RoleModel
+from assay.models import replies
 from assay.models.cost import prompt_tokens
-from assay.models.llm import Message, Prompt, Role, ToolSpec
+from assay.models.llm import Form, Message, Prompt, Role, ToolSpec
 from assay.models.meter import ConnectedModel, Meter, NoReply, request_digest
-from assay.models.replies import (
-    ToolChoice,
-    UnreadableReply,
-    choice_instructions,
-    choice_schema,
-    parse_choice,
-    read,
-    reply_text,
-    schema_instructions,
-    schema_of,
-    standalone_schema,
-)
+from assay.models.replies import ToolChoice, UnreadableReply
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -61,15 +51,14 @@ async def ask(
     schema: replaces the type's own JSON schema, to say more than the type can
     documents: ids of the documents quoted in the prompt
     """
-    wanted = schema_of(kind) if schema is None else standalone_schema(schema)
+    wanted = replies.schema_of(kind) if schema is None else replies.standalone_schema(schema)
 
     def frame(role_model: RoleModel) -> _Frame:
-        if role_model.schema:
-            return _Frame("Reply with one JSON object.", "schema", wanted)
-        return _Frame(schema_instructions(wanted), "json" if role_model.json else "text", wanted)
+        words = "Reply with one JSON object." if role_model.schema else replies.schema_instructions(wanted)
+        return _Frame(words, _form_of(role_model), wanted)
 
     def value(consulted: ModelReplied, _: RoleModel) -> T:
-        return read(kind, consulted.text)
+        return replies.read(kind, consulted.text)
 
     return await _first_that_answers(
         meter, _Question(role, name, build_prompt, frame, value, check, tuple(documents), max_tokens)
@@ -87,22 +76,22 @@ async def choose(
     max_tokens: int = 1024,
 ) -> tuple[ToolChoice, str] | NoReply:
     """Which tools to call next: by native tool calls if the endpoint supports them, else by one JSON object."""
-    schema = choice_schema(tools)
+    schema = replies.choice_schema(tools)
 
     def frame(role_model: RoleModel) -> _Frame:
         if role_model.tools:
             return _Frame("", "text", None, tuple(tools))
-        return _Frame(choice_instructions(tools), _form_of(role_model), schema)
+        return _Frame(replies.choice_instructions(tools), _form_of(role_model), schema)
 
     def value(consulted: ModelReplied, role_model: RoleModel) -> ToolChoice:
-        return parse_choice(consulted, native=role_model.tools)
+        return replies.parse_choice(consulted, native=role_model.tools)
 
     return await _first_that_answers(
         meter, _Question(Role.decide, name, build_prompt, frame, value, check, tuple(documents), max_tokens)
     )
 
 
-Form = Literal["text", "json", "schema"]
+_Fault = tuple[str, str]  # a reply that could not be used, and its error
 
 
 def _form_of(role_model: RoleModel) -> Form:
@@ -129,14 +118,6 @@ class _Question(Generic[V]):
     check: Callable[[V], str]
     documents: tuple[str, ...]
     max_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """A reply that could not be used, and its error."""
-
-    reply: str
-    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +175,7 @@ async def _converse(meter: Meter, connected: ConnectedModel, question: _Question
         if consulted.finish == "length":
             wrong = f"it is longer than it may be and was cut off. Be much shorter. ({wrong})"
             most *= 1 if connected.role_model.small else 2  # a small model tends to repeat itself until the limit
-        fault = _Fault(_cut(reply_text(consulted)) or "(nothing)", _cut(wrong))
+        fault = (_cut(replies.reply_text(consulted)) or "(nothing)", _cut(wrong))
         talk = _Talk(question, connected, talk.temperature, most, (*talk.faults, fault))
     return NoReply(Fallback.unusable, wrong)
 
@@ -260,8 +241,10 @@ def _assembled(talk: _Talk[Any], task: str, matter: str, faults: Sequence[_Fault
     first = f"Assay · {role}" if name == role else f"Assay · {role} · {name}"
     system = "\n\n".join(part for part in (f"{first}\n{task.strip()}".strip(), frame.words) if part)
     messages = [Message("system", system), Message("user", matter.strip())]
-    for fault in faults:
-        messages += [Message("assistant", fault.reply), Message("user", _correction_message(fault, bool(frame.tools)))]
+    again = "Try again." if frame.tools else "Reply again, with the whole JSON object and nothing else."
+    for reply, error in faults:
+        correction = f"That reply cannot be used: {error}\n{again}"
+        messages += [Message("assistant", reply), Message("user", correction)]
     return Prompt(
         messages=tuple(messages),
         form=frame.form,
@@ -270,11 +253,6 @@ def _assembled(talk: _Talk[Any], task: str, matter: str, faults: Sequence[_Fault
         max_tokens=max(1, min(talk.max_tokens, window // 2)),
         temperature=talk.temperature,
     )
-
-
-def _correction_message(fault: _Fault, native: bool) -> str:
-    again = "Try again." if native else "Reply again, with the whole JSON object and nothing else."
-    return f"That reply cannot be used: {fault.error}\n{again}"
 
 
 def _cut(words: str) -> str:

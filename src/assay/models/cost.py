@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from assay.core.errors import UserError
 from assay.core.types import Usage
 from assay.models.llm import Prompt
+
+P = TypeVar("P")
 
 # Every tokenizer splits words, capitals and digits differently; these costs are near the worst of the common ones. The length
 # of a piece is bounded, so that its cost can be cached: nearly all of a text consists of a few thousand distinct pieces.
@@ -75,6 +79,20 @@ def fair_share(needs: Sequence[int], room: int) -> int:
             return share
         room -= need
     return max(left, default=0)
+
+
+def pack(items: Iterable[P], cost: Callable[[P], int], room: int, most: int = sys.maxsize) -> list[list[P]]:
+    """The items in order, in as few groups as have at most `room` tokens and `most` items. One that is too long is alone."""
+    groups: list[list[P]] = []
+    left = 0
+    for item in items:
+        needed = cost(item)
+        if not groups or needed > left or len(groups[-1]) == most:
+            groups.append([])
+            left = room
+        groups[-1].append(item)
+        left -= needed
+    return groups
 
 
 def shorten_path(heading: str, room: int) -> str:

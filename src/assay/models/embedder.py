@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -48,7 +48,6 @@ class EndpointEmbedder:
     """Any endpoint that speaks `/v1/embeddings`. The key never appears in errors or in the repr.
 
     url: the base address up to `/v1`, or the full one that ends in `/embeddings`
-    dimensions: requested from the endpoint if its model can shorten its vectors
     deadline: seconds for one batch, including retries and waits
     """
 
@@ -59,7 +58,6 @@ class EndpointEmbedder:
     passage_prefix: str = ""
     proxy: str = field(default="", repr=False)
     ca_bundle: str = ""
-    dimensions: int | None = None
     window: int = 512
     encoding: Literal["float", "base64"] = "float"
     batch_texts: int = 64
@@ -85,15 +83,14 @@ class EndpointEmbedder:
     @property
     def name(self) -> str:
         # The address is not part of the name: a model that moves to another port is the same model.
-        asked = f"/{self.dimensions}" if self.dimensions else ""
-        return f"endpoint/{self.model}{asked}/{self.query_prefix!r}/{self.passage_prefix!r}"
+        return f"endpoint/{self.model}/{self.query_prefix!r}/{self.passage_prefix!r}"
 
     @property
     def dim(self) -> int:
         """Known from the first reply. Before that, this call embeds one short text and waits for it."""
         if self._seen_dim is None:
             with ThreadPoolExecutor(1) as thread:  # this one may have a running event loop
-                self._seen_dim = self.dimensions or thread.submit(asyncio.run, _probe(replace(self))).result()
+                self._seen_dim = thread.submit(asyncio.run, _probe(replace(self))).result()
         return self._seen_dim
 
     def tokens(self, text: str) -> int:
@@ -128,9 +125,7 @@ class EndpointEmbedder:
         return np.concatenate([task.result() for task in tasks])
 
     async def _batch(self, semaphore: asyncio.Semaphore, texts: list[str]) -> np.ndarray:
-        body: dict[str, Any] = {"model": self.model, "input": texts, "encoding_format": self.encoding}
-        if self.dimensions:
-            body["dimensions"] = self.dimensions
+        body = {"model": self.model, "input": texts, "encoding_format": self.encoding}
         async with semaphore:
             reply = await self._client.post(body, self.deadline)
         if reply.status == TOO_LARGE and len(texts) > 1:

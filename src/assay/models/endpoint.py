@@ -17,18 +17,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 from assay.core.errors import ModelError, TooLong
 from assay.core.types import Usage
+from assay.models import http
 from assay.models.cost import estimate_tokens, prompt_tokens
-from assay.models.http import (
-    LARGEST,
-    RETRIED,
-    TOO_LARGE,
-    CorrectedRequest,
-    EndpointClient,
-    EndpointNames,
-    Response,
-    TransientFailure,
-    address_of,
-)
+from assay.models.http import EndpointClient, EndpointNames, Response
 from assay.models.llm import Prompt, Reply, ToolCall
 
 NAMES = EndpointNames("chat", url="llm_base_url", key="llm_api_key", model="llm_model")
@@ -51,13 +42,13 @@ class ChatEndpoint:
     api_key: str = field(default="", repr=False)
     proxy: str = field(default="", repr=False)
     ca_bundle: str = ""
-    largest: int = LARGEST
+    largest: int = http.LARGEST
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
     _client: EndpointClient = field(init=False, repr=False)
     _adaptations: frozenset[Adaptation] = field(default=frozenset(), init=False, repr=False)
 
     def __post_init__(self) -> None:
-        address = address_of(self.url, TAIL, root="/v1")
+        address = http.address_of(self.url, TAIL, root="/v1")
         self._client = EndpointClient(
             address, NAMES, self.api_key, self.proxy, self.ca_bundle, self.largest, CONNECT_ATTEMPTS, self.sleep
         )
@@ -81,7 +72,7 @@ class ChatEndpoint:
             nonlocal malformed
             if response.status != 200:
                 if self._adapts(response, sent):
-                    raise CorrectedRequest
+                    raise http.CorrectedRequest
                 raise self._error(response)
             try:
                 return read_reply(response.json(), prompt, self.model, clock() - began)
@@ -90,10 +81,10 @@ class ChatEndpoint:
                 failure = self._error(response, f"did not answer as /v1/chat/completions does: {error}")
                 if isinstance(failure, TooLong) or malformed > MALFORMED_REPLIES:
                     raise failure from None
-                raise TransientFailure(failure) from None
+                raise http.TransientFailure(failure) from None
 
         def is_final(response: Response) -> bool:
-            return response.status in RETRIED and is_permanent(response.status, parse_refusal(response.text))
+            return response.status in http.RETRIED and is_permanent(response.status, parse_refusal(response.text))
 
         return await self._client.exchange(body, seconds, read, is_final=is_final)
 
@@ -136,7 +127,7 @@ class ChatEndpoint:
     def _error(self, response: Response, words: str = "") -> ModelError:
         refusal = parse_refusal(response.text)
         error = self._client.error(words, response.text) if words else self._client.refused(response)
-        if response.status == TOO_LARGE or (response.status in (200, 400, 422, 500) and is_too_long(refusal)):
+        if response.status == http.TOO_LARGE or (response.status in (200, 400, 422, 500) and is_too_long(refusal)):
             return TooLong(str(error), stated_window(refusal))
         return error
 

@@ -195,8 +195,8 @@ def model_hosts(settings: Settings) -> list[str]:
 
 def reached(settings: Settings, *, model: bool = True) -> list[str]:
     """The hosts or providers, except this machine, that any text would be sent to under these settings."""
-    own = [*remote_hosts(settings.embedder, settings.proxy), *remote_hosts(settings.reranker, settings.proxy)]
-    return list(dict.fromkeys([*own, *cluster_hosts(settings), *(model_hosts(settings) if model else ())]))
+    uses = _uses(settings) if model else _uses(settings)[:-1]
+    return list(dict.fromkeys(host for hosts, _ in uses for host in hosts))
 
 
 def cluster_hosts(settings: Settings) -> list[str]:
@@ -207,14 +207,16 @@ def cluster_hosts(settings: Settings) -> list[str]:
 
 def receives(settings: Settings, host: str) -> list[str]:
     """What would be sent to a host, as text."""
-    what: list[str] = []
-    if host in remote_hosts(settings.embedder, settings.proxy):
-        what.append("every passage of your documents and every search, to be embedded")
-    if host in remote_hosts(settings.reranker, settings.proxy):
-        what.append("every search with the passages it finds, to be ranked")
-    if host in cluster_hosts(settings):
-        what.append("every file that is added, as a whole, to be parsed, split and embedded on Ray")
-    if host in model_hosts(settings):
-        names = sorted({name for named in models_by_role(settings).values() for name in named})
-        what.append(f"your questions, and the passages found for them, to be read by {', '.join(names)}")
-    return what
+    return [what for hosts, what in _uses(settings) if host in hosts]
+
+
+def _uses(settings: Settings) -> list[tuple[list[str], str]]:
+    """Hosts and what is sent to them; models come last."""
+    embedder, reranker = (remote_hosts(each, settings.proxy) for each in (settings.embedder, settings.reranker))
+    names = ", ".join(sorted({name for named in models_by_role(settings).values() for name in named}))
+    return [
+        (embedder, "every passage of your documents and every search, to be embedded"),
+        (reranker, "every search with the passages it finds, to be ranked"),
+        (cluster_hosts(settings), "every file that is added, as a whole, to be parsed, split and embedded on Ray"),
+        (model_hosts(settings), f"your questions, and the passages found for them, to be read by {names}"),
+    ]

@@ -40,6 +40,9 @@ class ToolSpec:
     parameters: Mapping[str, Any]
 
 
+Form = Literal["text", "json", "schema"]
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """The messages for a model, and the required form of its reply.
@@ -49,7 +52,7 @@ class Prompt:
     """
 
     messages: tuple[Message, ...]
-    form: Literal["text", "json", "schema"] = "text"
+    form: Form = "text"
     schema: Mapping[str, Any] | None = None
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int = 1024

@@ -15,19 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ModelError, TooLong, UserError
-from assay.models.endpoint import (
-    MOST_CALLS,
-    adaptation_for,
-    as_arguments,
-    bounded,
-    clean,
-    is_closed,
-    is_too_long,
-    parse_refusal,
-    stated_window,
-    usage_or_estimate,
-    without_thoughts,
-)
+from assay.models import endpoint
 from assay.models.http import EXCERPT, CorrectedRequest, TransientFailure, with_retries
 from assay.models.llm import Prompt, Reply, ToolCall
 
@@ -90,7 +78,7 @@ class ProviderModel:
                 profile: Mapping[str, Any] = (await self._model()).profile or {}
         except TimeoutError:
             return None
-        return bounded(profile.get("context_window"))
+        return endpoint.bounded(profile.get("context_window"))
 
     async def close(self) -> None:
         model = self._models.pop(asyncio.get_running_loop(), None)
@@ -161,8 +149,8 @@ class ProviderModel:
         """Whether the temperature was the reason for the refusal; later requests omit it."""
         from pydantic_ai.exceptions import ModelRequestRejectedError
 
-        refusal = parse_refusal(_body(error)) if isinstance(error, ModelRequestRejectedError) else None
-        if refusal is None or adaptation_for(refusal) != "no temperature":
+        refusal = endpoint.parse_refusal(_body(error)) if isinstance(error, ModelRequestRejectedError) else None
+        if refusal is None or endpoint.adaptation_for(refusal) != "no temperature":
             return False
         self._with_temperature = False
         return True
@@ -170,16 +158,17 @@ class ProviderModel:
     def _error(self, error: Exception) -> Exception:
         from pydantic_ai import exceptions
 
-        words, refusal = self._words(error), parse_refusal(_body(error))
+        words, refusal = self._words(error), endpoint.parse_refusal(_body(error))
         rejected = isinstance(error, exceptions.ModelRequestRejectedError | exceptions.ModelServerError)
         match error:
             case UserError():
                 return error
             case _ if isinstance(error, exceptions.ModelContextWindowExceededError) or (
-                rejected and is_too_long(refusal)
+                rejected and endpoint.is_too_long(refusal)
             ):
                 return TooLong(
-                    f"The prompt is too long for the model {self.name}. It said: {words}", stated_window(refusal)
+                    f"The prompt is too long for the model {self.name}. It said: {words}",
+                    endpoint.stated_window(refusal),
                 )
             case exceptions.ModelAuthenticationError():
                 return ModelError(
@@ -240,7 +229,9 @@ def request_parameters(prompt: Prompt, profile: Mapping[str, Any]) -> ModelReque
         for tool in prompt.tools
     ]
     if prompt.form == "schema" and prompt.schema is not None and profile.get("supports_json_schema_output"):
-        shape = OutputObjectDefinition(json_schema=_plain(prompt.schema), name="reply", strict=is_closed(prompt.schema))
+        shape = OutputObjectDefinition(
+            json_schema=_plain(prompt.schema), name="reply", strict=endpoint.is_closed(prompt.schema)
+        )
         return ModelRequestParameters(function_tools=tools, output_mode="native", output_object=shape)
     if prompt.form != "text" and profile.get("supports_json_object_output"):
         return ModelRequestParameters(function_tools=tools, output_mode="prompted")
@@ -250,17 +241,17 @@ def request_parameters(prompt: Prompt, profile: Mapping[str, Any]) -> ModelReque
 def read_response(response: ModelResponse, prompt: Prompt, name: str, seconds: float) -> Reply:
     from pydantic_ai.messages import TextPart, ToolCallPart
 
-    text = clean("".join(part.content for part in response.parts if isinstance(part, TextPart)))
+    text = endpoint.clean("".join(part.content for part in response.parts if isinstance(part, TextPart)))
     calls = tuple(
-        ToolCall(clean(part.tool_call_id), clean(part.tool_name), as_arguments(part.args))
-        for part in [part for part in response.parts if isinstance(part, ToolCallPart)][:MOST_CALLS]
+        ToolCall(endpoint.clean(part.tool_call_id), endpoint.clean(part.tool_name), endpoint.as_arguments(part.args))
+        for part in [part for part in response.parts if isinstance(part, ToolCallPart)][: endpoint.MOST_CALLS]
     )
     finish, usage = response.finish_reason, response.usage
     return Reply(
-        text=without_thoughts(text),
+        text=endpoint.without_thoughts(text),
         calls=calls,
         finish="tool_calls" if calls and finish is None else FINISHES.get(finish, finish or "stop"),
-        usage=usage_or_estimate(usage.input_tokens, usage.output_tokens, prompt, text, calls, seconds),
+        usage=endpoint.usage_or_estimate(usage.input_tokens, usage.output_tokens, prompt, text, calls, seconds),
         model=response.model_name or name,
     )
 

@@ -48,7 +48,8 @@ def fit(kind: type[T], value: Any) -> T:
 
     try:
         # Via JSON, where strict validation still accepts a list for a tuple and a string for an enum.
-        return kind.model_validate_json(json.dumps(cut_to_lengths(value, type_schema(kind))), strict=True)
+        schema = type_schema(kind)
+        return kind.model_validate_json(json.dumps(_cut(value, schema, schema.get("$defs", {}))), strict=True)
     except ValidationError as error:
         raise UnreadableReply("\n".join(_lines(error))) from None
 
@@ -131,10 +132,6 @@ def _end_of(text: str, start: int) -> int | None:
 def _parsed(text: str, start: int) -> Any:
     if _end_of(text, start) is None:
         raise UnreadableReply(f"the JSON that begins at {_place(text, start)} is cut off: it is never closed")
-    return _decoded(text, start)
-
-
-def _decoded(text: str, start: int) -> Any:
     decoder = json.JSONDecoder(
         object_pairs_hook=_once_each, parse_constant=_no_number, parse_float=_finite, parse_int=_short
     )
@@ -146,9 +143,8 @@ def _decoded(text: str, start: int) -> Any:
     except json.JSONDecodeError as error:
         near = text[error.pos : error.pos + 30].split("\n")[0]
         what = error.msg[0].lower() + error.msg[1:]
-        raise UnreadableReply(
-            f"{_place(text, error.pos)}: {what}" + (f", near `{near}`" if near.strip() else "")
-        ) from None
+        shown = f", near `{near}`" if near.strip() else ""
+        raise UnreadableReply(f"{_place(text, error.pos)}: {what}{shown}") from None
     except UnicodeEncodeError:
         raise UnreadableReply("the JSON holds half a character (a lone surrogate)") from None
     return value
@@ -195,13 +191,9 @@ def _lines(error: ValidationError) -> Iterator[str]:
 
 
 def _what(kind: str, words: str, given: Any) -> str:
-    if kind == "missing":
-        return "is missing"
-    if kind == "extra_forbidden":
-        return "is not one of the fields"
-    message = words.removeprefix("Input ").removeprefix("Value error, ")
-    shown = json.dumps(given, ensure_ascii=False, default=str)
-    return f"{message} (given: {shown if len(shown) <= 60 else shown[:60] + '…'})"
+    if kind in ("missing", "extra_forbidden"):
+        return "is missing" if kind == "missing" else "is not one of the fields"
+    return f"{words.removeprefix('Input ').removeprefix('Value error, ')} (given: {_excerpt(given)})"
 
 
 # A maximal length is not sent: servers that make a grammar of a schema unroll it, or refuse it. Longer text is cut when the
@@ -252,12 +244,8 @@ def _tidied(schema: Any, named: Mapping[str, Any], complete: bool, inside: tuple
     return made
 
 
-def cut_to_lengths(value: Any, schema: Mapping[str, Any]) -> Any:
-    """The value with every text cut to the maximal length that a type's JSON schema allows."""
-    return _cut(value, schema, schema.get("$defs", {}))
-
-
 def _cut(value: Any, schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
+    """The value with every text cut to the maximal length that a type's JSON schema allows."""
     if isinstance(reference := schema.get("$ref"), str):
         schema = named.get(reference.rpartition("/")[2], {})
     if isinstance(value, str):
@@ -271,7 +259,8 @@ def _cut(value: Any, schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any
 
 
 def schema_instructions(schema: Mapping[str, Any]) -> str:
-    return "Reply with one JSON object and nothing else. It must fit this JSON schema:\n" + _spelt(schema)
+    spelt = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    return f"Reply with one JSON object and nothing else. It must fit this JSON schema:\n{spelt}"
 
 
 def choice_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
@@ -286,9 +275,13 @@ def choice_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
 
 
 def choice_instructions(tools: Sequence[ToolSpec]) -> str:
+    abouts = ["\n  ".join(tool.about.strip().splitlines()) for tool in tools]
+    listed = (
+        f"- {tool.name}({_arguments(tool.parameters)}): {about}" for tool, about in zip(tools, abouts, strict=True)
+    )
     return (
         "These tools can be called:\n"
-        + "\n".join(f"- {tool.name}({_arguments(tool.parameters)}): {_indented(tool.about)}" for tool in tools)
+        + "\n".join(listed)
         + "\n\nReply with one JSON object and nothing else. It has two fields: why, a sentence that says what you are after, "
         'and calls, a list of {"tool": the name of a tool, "arguments": an object with its arguments}. '
         "Where nothing is worth trying any more, calls is an empty list."
@@ -312,14 +305,6 @@ def _kind(schema: Mapping[str, Any]) -> str:
     if schema.get("type") == "array":
         return f"list of {_kind(schema.get('items', {}))}"
     return str(schema.get("type", "any"))
-
-
-def _indented(words: str) -> str:
-    return "\n  ".join(words.strip().splitlines())
-
-
-def _spelt(schema: Mapping[str, Any]) -> str:
-    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
 def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -423,5 +408,5 @@ def _requested_call(call: Any, where: str) -> RequestedCall:
 
 
 def _excerpt(value: Any) -> str:
-    shown = json.dumps(value, ensure_ascii=False)
+    shown = json.dumps(value, ensure_ascii=False, default=str)
     return shown if len(shown) <= 60 else shown[:60] + "…"

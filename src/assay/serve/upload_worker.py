@@ -456,7 +456,7 @@ async def read_files(workspace: Workspace, work: RunningJob, uploads: Uploads) -
 
 def discard_unfinished(workspace: Workspace, work: RunningJob) -> None:
     """Discard documents that were cancelled before becoming searchable; their previous versions stay."""
-    from assay.ingest.forget import forget_originals
+    from assay.ingest.pipeline import forget_originals
 
     base = writable_base(workspace, work.job.base)
     begun = [entry for entry in documents.pending(workspace.store, base) if entry.uri in work.left]

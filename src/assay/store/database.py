@@ -18,20 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from filelock import FileLock
-from sqlalchemy import (
-    Connection,
-    CursorResult,
-    Engine,
-    Executable,
-    RowMapping,
-    Table,
-    delete,
-    func,
-    insert,
-    inspect,
-    select,
-    update,
-)
+from sqlalchemy import Executable, Table, delete, func, insert, inspect, select, update
+from sqlalchemy.engine import Connection, CursorResult, Engine, RowMapping
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from assay.core.codec import dumps
@@ -137,19 +125,20 @@ def shifted(moment: str, **span: float) -> str:
 _shared: ContextVar[Connection | None] = ContextVar("shared", default=None)  # the transaction that writes join
 
 
-# Failures that someone can fix: what a database says, and what is said to the reader.
-FAILURES: tuple[tuple[tuple[str, ...], type[AssayError], str], ...] = (
-    (("full", "No space left"), UserError, "The disk is full. Free some space and run the same command again."),
+# Failures that someone can fix: what a database says, and what the reader is told.
+FAILURES: tuple[tuple[tuple[str, ...], Callable[[str], AssayError]], ...] = (
+    (
+        ("full", "No space left"),
+        lambda _: UserError("The disk is full. Free some space and run the same command again."),
+    ),
     (
         ("locked", "lock timeout"),
-        StoreError,
-        "Another process has kept the workspace locked too long. Try again in a moment.",
+        lambda _: StoreError("Another process has kept the workspace locked too long. Try again in a moment."),
     ),
-    (("connection",), StoreError, "The database that `state` names cannot be reached: {words}."),
+    (("connection",), lambda words: StoreError(f"The database that `state` names cannot be reached: {words}.")),
     (
         ("readonly", "unable to open"),
-        UserError,
-        "The workspace cannot be written to. Check the permissions of its folder.",
+        lambda _: UserError("The workspace cannot be written to. Check the permissions of its folder."),
     ),
 )
 
@@ -161,9 +150,9 @@ def plain_errors() -> Iterator[None]:
         yield
     except OperationalError as error:
         words = str(error.orig)
-        for signs, kind, message in FAILURES:
+        for signs, told in FAILURES:
             if any(sign in words for sign in signs):
-                raise kind(message.format(words=words.splitlines()[0])) from error
+                raise told(words.splitlines()[0]) from error
         raise StoreError(f"The workspace's state could not be used: {words}.") from error
     except IntegrityError as error:
         raise StoreError(f"Somebody changed the workspace at the same time ({error.orig}). Try again.") from error

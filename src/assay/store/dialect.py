@@ -17,20 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Engine,
-    Executable,
-    Insert,
-    MetaData,
-    Table,
-    Update,
-    and_,
-    exists,
-    update,
-)
+from sqlalchemy import ColumnElement, Executable, Insert, MetaData, Table, Update, and_, exists, update
 from sqlalchemy.dialects.postgresql import insert  # SQLite understands its ON CONFLICT
+from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import functions
 from sqlalchemy.types import Boolean, Integer, Text

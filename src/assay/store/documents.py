@@ -7,23 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    Column,
-    ColumnElement,
-    Connection,
-    RowMapping,
-    Select,
-    Text,
-    and_,
-    bindparam,
-    case,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, case, delete, func, insert, select, update
+from sqlalchemy.engine import Connection, RowMapping
+from sqlalchemy.types import JSON, Text
 
 from assay.core.access import Base, Scope
 from assay.core.codec import Texts, dumps, from_json, to_json

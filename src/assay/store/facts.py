@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import select
 
 from assay.store.database import Store
-from assay.store.dialect import insert_new
+from assay.store.dialect import insert_new, insert_or_replace
 from assay.store.schema import facts
 
 AGREED = "agreed:"
@@ -13,7 +13,7 @@ AGREED = "agreed:"
 
 def agreed(store: Store, host: str) -> bool:
     """Whether the user has agreed to send text to this host."""
-    return store.scalar(select(facts.c.value).where(facts.c.name == f"{AGREED}{host}")) is not None
+    return remembered(store, f"{AGREED}{host}") is not None
 
 
 def remembered(store: Store, name: str) -> str | None:
@@ -22,9 +22,7 @@ def remembered(store: Store, name: str) -> str | None:
 
 
 def remember(store: Store, name: str, value: str) -> None:
-    with store.write() as connection:
-        connection.execute(delete(facts).where(facts.c.name == name))
-        connection.execute(insert(facts).values(name=name, value=value))
+    store.execute(insert_or_replace(facts).values(name=name, value=value))
 
 
 def agree(store: Store, host: str) -> None:

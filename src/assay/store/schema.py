@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
     Column,
     Connection,
-    Float,
     ForeignKey,
     Index,
-    Integer,
-    LargeBinary,
     MetaData,
-    String,
     Table,
-    Text,
     UniqueConstraint,
     and_,
     insert,
     select,
     text,
 )
+from sqlalchemy.types import JSON, BigInteger, Boolean, Float, Integer, LargeBinary, String, Text
 
 VERSION = 12  # of the whole workspace; raise it when an older Assay could no longer read the state
 
@@ -318,6 +311,8 @@ underway = Table(  # runs in progress on servers; one whose lease has run out is
     Column("until", String, nullable=False, default="", server_default=""),  # when its lease runs out
     Column("stop", Boolean, nullable=False, default=False, server_default=text("FALSE")),  # somebody wants it stopped
 )
+
+OWNED = (runs, threads, jobs, underway, spending, reviews, forecasts)  # rows of a person, by `who`
 
 cache_schema = MetaData()
 

@@ -25,13 +25,7 @@ from assay.synthesis.audience import measure_readability
 from assay.synthesis.coverage import ledger
 from assay.synthesis.read import unseen_passages
 
-OF_WHAT = {
-    "money": "the money",
-    "tokens": "the tokens",
-    "calls": "the calls of a model",
-    "time": "the time",
-    "unusable": "",
-}
+LIMITED = {"money": "money", "tokens": "tokens", "calls": "calls of a model", "time": "time"}
 
 
 def account(run: Run, document: Callable[[str], Document | None]) -> Synthesis:
@@ -128,10 +122,9 @@ def notes(run: Run) -> tuple[str, ...]:
             "its document stands."
         )
     for why in sorted({why for event in run.events for why in fallbacks(event)}):
-        what = OF_WHAT.get(why, "")
         notes.append(
-            f"A limit on {what.removeprefix('the ')} was reached: from there on it went by rule."
-            if what
+            f"A limit on {LIMITED[why]} was reached: from there on it went by rule."
+            if why in LIMITED
             else "Some replies of the model could not be used: there it went by rule."
         )
     inexact = sum(len(event.inexact) for event in run.events if isinstance(event, Gathered))
@@ -155,18 +148,14 @@ def diagnose(run: Run) -> Diagnostics:
     dropped = tuple(why for _, event in sorted(state.related_blocks(run).items()) for why in event.dropped)
     return Diagnostics(
         types={tie.value: counts[tie] for tie in RelationType},
-        reading=" ".join(part for part in (_reading(run, counts), _on_dropped(len(dropped))) if part),
+        reading=" ".join(filter(None, (state.compared(run), _on_types(run, counts), _on_dropped(len(dropped))))),
         dropped=dropped,
         rerankers=rerankers(run),
     )
 
 
-def _reading(run: Run, counts: Counter[RelationType]) -> str:
-    """What was compared, and what the distribution of types means, for a user who may ask again."""
-    return " ".join(part for part in (state.compared(run), _on_types(run, counts)) if part)
-
-
 def _on_types(run: Run, counts: Counter[RelationType]) -> str:
+    """What the distribution of types means, for a user who may ask again."""
     total = counts.total()
     if state.brief(run).pipeline is Pipeline.summary:
         return "A summary tells contradictions and looks for no other relations; the synthesis pipeline does."

@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from assay.agent.context import RunContext, mark
-from assay.agent.steps.check import judge_window
+from assay.agent.context import RunContext, mark, run_in_order
+from assay.agent.steps.check import judge_claims
 from assay.answer import claims as stating
 from assay.answer import compose
-from assay.answer.checking.judge import JudgeRequest, batches
 from assay.answer.claims import Sources
 from assay.core.events import Event, Translated
 from assay.core.events.synthesis import BY_RULES, Maker, combine_makers, stand_in
@@ -36,9 +35,10 @@ from assay.language.injection import is_suspicious
 from assay.language.quantities import numbers
 from assay.language.sentences import split_sentences
 from assay.language.terms import fold_case, stem_word
-from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.cost import estimate_tokens, fit_to_tokens, pack
 from assay.models.llm import Role
 from assay.models.meter import NoReply
+from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
 from assay.synthesis import state
 from assay.synthesis.material import document_names
@@ -60,17 +60,14 @@ async def translate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     done = state.translations(run)
     wanted = [each for each in dict.fromkeys(state.brief(run).audiences) if each != EXPERT and each not in done]
     narrative = verified_narrative(run, document_names(run))
-    async for event in state.run_in_order(_translated(run, context, narrative, audience) for audience in wanted):
+    async for event in run_in_order(_translated(run, context, narrative, audience) for audience in wanted):
         yield event
 
 
 async def _translated(run: Run, context: RunContext, narrative: VerifiedNarrative, audience: str) -> Translated:
     cut = narrative_groups(narrative)
     parts = [
-        each
-        async for each in state.run_in_order(
-            _translate_group(run, context, narrative, audience, group) for group in cut
-        )
+        each async for each in run_in_order(_translate_group(run, context, narrative, audience, group) for group in cut)
     ]
     sentences = [each for part in parts for each in part.sentences]
     sentences += owed_sentences(narrative, frozenset(place for each in sentences for place in each.claims))
@@ -117,29 +114,19 @@ async def _translate_group(
         why = f"it could not be written anew ({reply.why})"
         return TranslatedGroup(tuple(keep_claim(narrative, place, why) for place in group), maker=stand_in(reply.why))
     retold, by = reply
-    ruled = await _judge_sentences(run, context, narrative, read_sentences(retold, group))
+    tried = read_sentences(retold, group)
+    shown = {_key(place): documents for place, documents in narrative.documents.items()}
+    verdicts = await judge_claims(
+        run,
+        context,
+        [claim for claim, _ in tried],
+        tuple(narrative.sources.values()),
+        Sources(),
+        lambda claim: (doc for key in claim.cites for doc in shown[key]),
+    )
+    ruled = [(claim, places) for claim, (_, places) in zip(verdicts, tried, strict=True)]
     analogy = "" if spares else usable_analogy(retold.analogy)
     return TranslatedGroup(settle_group(ruled, narrative, group, spares=spares), analogy, Maker(by))
-
-
-async def _judge_sentences(
-    run: Run, context: RunContext, narrative: VerifiedNarrative, tried: Sequence[Tried]
-) -> list[Tried]:
-    """Each sentence with its verdict: by the judge of all claims, with the claims that it tells as its sources."""
-    evidence = tuple(narrative.sources.values())
-    ruled = [(context.judge.by_rule(claim, evidence), places) for claim, places in tried]
-    open_ = [at for at, (claim, _) in enumerate(ruled) if context.judge.needs_model(claim)]
-    asked = [ruled[at][0] for at in open_]
-    for batch in batches(asked, evidence, judge_window(run)):
-        own = open_[batch.start : batch.stop]
-        documents = _cited_documents(narrative, {place for at in own for place in ruled[at][1]})
-        request = JudgeRequest(tuple(ruled[at][0] for at in own))
-        judgement = await context.judge.by_model(
-            request, evidence, Sources(), context.ask, mark=mark(run), documents=documents
-        )
-        for at, claim in zip(own, judgement.claims, strict=True):
-            ruled[at] = claim, ruled[at][1]
-    return ruled
 
 
 def _cited_documents(narrative: VerifiedNarrative, places: Iterable[int]) -> list[str]:
@@ -162,18 +149,14 @@ COMPARES = re.compile(
 BEGINS = frozenset(map(stem_word, "imagine think picture consider suppose much".split()))  # typical for analogies
 
 
-class _StrictReply(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class TranslationSentenceReply(_StrictReply):
+class TranslationSentenceReply(BaseModel, extra="forbid"):
     """A sentence as it was written, and the numbers of the claims that it tells."""
 
     text: str
     claims: list[int]
 
 
-class TranslationReply(_StrictReply):
+class TranslationReply(BaseModel, extra="forbid"):
     sentences: list[TranslationSentenceReply]
     analogy: str = ""
 
@@ -233,16 +216,8 @@ def _key(place: int) -> str:
 
 def narrative_groups(narrative: VerifiedNarrative) -> list[tuple[int, ...]]:
     """Claims that share a request: all, if they fit; otherwise whole blocks as far as possible."""
-    found: list[list[int]] = []
-    used = 0
-    for place in (place for block in narrative.blocks for place in block):
-        cost = estimate_tokens(narrative.claims[place].words)
-        if not found or len(found[-1]) == TOGETHER or used + cost > SHOWN:
-            found.append([])
-            used = 0
-        found[-1].append(place)
-        used += cost
-    return [tuple(group) for group in found]
+    places = (place for block in narrative.blocks for place in block)
+    return list(map(tuple, pack(places, lambda place: estimate_tokens(narrative.claims[place].words), SHOWN, TOGETHER)))
 
 
 # --- prompt ---------------------------------------------------------------------------------------------------------
@@ -251,22 +226,9 @@ def narrative_groups(narrative: VerifiedNarrative) -> list[tuple[int, ...]]:
 def translation_schema(count: int, *, spares: bool) -> dict[str, Any]:
     """JSON schema of a reply about `count` claims; no other claim can be referenced."""
     number = {"type": "integer", "enum": list(range(1, count + 1))}
-    sentence = {
-        "type": "object",
-        "properties": {
-            "text": {"type": "string"},
-            "claims": {"type": "array", "items": number, "minItems": 1, "maxItems": count},
-        },
-        "required": ["text", "claims"],
-        "additionalProperties": False,
-    }
-    most = {"minItems": 0 if spares else 1, "maxItems": SENTENCES * count}
-    return {
-        "type": "object",
-        "properties": {"sentences": {"type": "array", "items": sentence, **most}, "analogy": {"type": "string"}},
-        "required": ["sentences", "analogy"],
-        "additionalProperties": False,
-    }
+    sentence = object_schema(text={"type": "string"}, claims=list_schema(number, 1, count))
+    fewest = 0 if spares else 1
+    return object_schema(sentences=list_schema(sentence, fewest, SENTENCES * count), analogy={"type": "string"})
 
 
 def translation_prompt(

@@ -16,7 +16,7 @@ from assay.answer.conflict import ALIKE, Dispute, Statement, between
 from assay.core.events import Event, Gathered, InsightsDrawn, Paired, Related
 from assay.core.run import Run
 from assay.core.synthesis import Insight, Relation, RelationSide, RelationType
-from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
+from assay.core.types import Claim, Document, Evidence, Quote, Verdict
 from assay.language.injection import is_suspicious
 from assay.language.quotation import lies_in, stands
 from assay.language.sentences import is_statement, is_table_row, split_sentences
@@ -61,9 +61,6 @@ class _Book:
             passage = next((hit.passage for hit in hits if lies_in(words, hit.passage)), None)
         if passage is None or not stands(words, self.documents[words.doc_id]):
             return ""
-        return self._keep(passage, words)
-
-    def _keep(self, passage: Passage, words: Quote) -> str:
         key = state.evidence_key(passage)
         if key not in self.known:
             flagged = is_suspicious(passage.text)
@@ -144,7 +141,6 @@ class Contradiction:
     left: Quote
     right: Quote
     about: str
-    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +152,7 @@ class Comparison:
     pairs: int = 0
 
 
-async def contradictions(context: RunContext, documents: Sequence[Document], most: int = MOST) -> Comparison:
+async def contradictions(context: RunContext, documents: Sequence[Document]) -> Comparison:
     """The clearest contradictions, at most `OF_PAIR` for two documents."""
     each = max(6, min(OF_ONE, OF_ALL // max(1, len(documents))))
     sentences = [one for document in documents for one in disputable_sentences(document, each)]
@@ -170,14 +166,11 @@ async def contradictions(context: RunContext, documents: Sequence[Document], mos
     couples: Counter[frozenset[str]] = Counter()
     for left, right, dispute in sorted(found, key=lambda one: -one[2].weight):
         couple = frozenset((left.quote.doc_id, right.quote.doc_id))
-        if couples[couple] < OF_PAIR and not any(_same(left.quote, right.quote, one) for one in kept):
+        told = {quote for one in kept for quote in (one.left, one.right)}
+        if couples[couple] < OF_PAIR and not told & {left.quote, right.quote}:
             couples[couple] += 1
-            kept.append(Contradiction(left.quote, right.quote, dispute.about, dispute.kind))
-    return Comparison(tuple(kept[:most]), len(sentences), len(pairs))
-
-
-def _same(left: Quote, right: Quote, other: Contradiction) -> bool:
-    return bool({left, right} & {other.left, other.right})
+            kept.append(Contradiction(left.quote, right.quote, dispute.about))
+    return Comparison(tuple(kept[:MOST]), len(sentences), len(pairs))
 
 
 def disputable_sentences(document: Document, most: int) -> list[DisputableSentence]:
@@ -199,9 +192,7 @@ def disputable_sentences(document: Document, most: int) -> list[DisputableSenten
 def _disputable(words: str) -> bool:
     if len(words.split()) > LONGEST or is_table_row(words) or not is_statement(words):
         return False
-    if is_suspicious(words):
-        return False
-    return bool(re.search(r"\d", words))
+    return not is_suspicious(words) and re.search(r"\d", words) is not None
 
 
 def _disputes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 
 from assay.agent.context import RunContext
 from assay.core.events import Covered, Event
@@ -26,12 +26,10 @@ async def cover(run: Run, context: RunContext) -> AsyncIterator[Event]:
     pass_ = len(state.coverage_passes(run)) + 1
     rows = ledger(run)
     again = unseen_passages(run)
-    thin = tuple(row.doc_id for row in rows if row.doc_id in state.opened(run) and _is_thin(row, again))
+    thin = tuple(
+        row.doc_id for row in rows if row.doc_id in state.opened(run) and (row.insights < THIN or row.doc_id in again)
+    )
     yield Covered(rows, thin if pass_ == 1 and state.is_capable(run) else (), pass_)
-
-
-def _is_thin(row: Coverage, again: Mapping[str, object]) -> bool:
-    return row.insights < THIN or row.doc_id in again
 
 
 def ledger(run: Run) -> tuple[Coverage, ...]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from assay.agent.context import RunContext
+from assay.agent.context import RunContext, run_in_order
 from assay.answer.claims import STATES
 from assay.core.events import Described, Event
 from assay.core.printable import clean_text
@@ -18,11 +18,10 @@ from assay.core.synthesis import Portrait
 from assay.core.types import Document
 from assay.ingest.metadata.file_fields import is_name, is_organisation
 from assay.language.injection import is_suspicious
-from assay.language.quotation import locate_quote, stands
+from assay.language.quotation import locate_quote
 from assay.language.sentences import is_table_row
 from assay.synthesis import key_sentences, state
 
-AT_ONCE = 8  # documents in memory at a time
 BEGINNING = 4000  # characters at the start of a document in which it identifies itself
 NAME, NAME_WORDS = 60, 7  # characters and words of the name of a document
 AUTHORS = 12
@@ -53,12 +52,11 @@ async def describe(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Yield a portrait of each document that has none yet, in the order of the brief."""
     known = state.portraits(run)
     missing = [doc for doc in state.brief(run).documents if doc not in known]
-    for block in state.batches(missing, AT_ONCE):
-        async for event in state.run_in_order(_describe_document(run, context, doc) for doc in block):
-            yield event
+    async for event in run_in_order(_describe_document(context, doc) for doc in missing):
+        yield event
 
 
-async def _describe_document(run: Run, context: RunContext, doc_id: str) -> Described:
+async def _describe_document(context: RunContext, doc_id: str) -> Described:
     document = context.document(doc_id)
     if document is None:
         return Described(Portrait(doc_id, "", empty=GONE))
@@ -67,21 +65,14 @@ async def _describe_document(run: Run, context: RunContext, doc_id: str) -> Desc
 
 async def _with_abstract(context: RunContext, document: Document, portrait: Portrait) -> Portrait:
     if abstract := key_sentences.own_abstract(document):
-        return _assert_quoted(replace(portrait, abstract=abstract), document)
+        return replace(portrait, abstract=abstract)
     spans = key_sentences.candidates(document)
     if not spans:
         return replace(portrait, empty=SILENT)
     vectors = await context.tool_context.search_context.embedder.queries(
         [document.text[slice(*span)] for span in spans]
     )
-    return _assert_quoted(
-        replace(portrait, abstract=key_sentences.make_abstract(document, spans, vectors), made=True), document
-    )
-
-
-def _assert_quoted(portrait: Portrait, document: Document) -> Portrait:
-    assert all(stands(each, document) for each in portrait.abstract), "an abstract is quoted"
-    return portrait
+    return replace(portrait, abstract=key_sentences.make_abstract(document, spans, vectors), made=True)
 
 
 # --- title, authors, year -------------------------------------------------------------------------------------------

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +20,6 @@ from assay.language.sentences import (
     split_statements,
 )
 from assay.language.terms import fold_case, stop_words
-
-if TYPE_CHECKING:
-    import numpy as np
 
 EMBEDDED = 60  # sentences per document that are embedded, however long it is
 OPENING, SECTION, CLOSING = 6000, 700, 2500  # characters read of a long document: at the start, per section, at the end
@@ -243,27 +238,13 @@ DECIDING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KeySentence:
-    """A sentence that may be one of the key sentences, and the key of its passage."""
-
-    quote: Quote
-    key: str
-    title: str
-
-    @property
-    def text(self) -> str:
-        """Under its title: "It was founded in 1901" means nothing alone."""
-        return f"{self.title}: {self.quote.text}"
-
-
 async def pick(
     context: RunContext, document: Document, passages: Mapping[str, Passage], focus: str = ""
 ) -> list[tuple[str, Quote]]:
     """Three to five sentences with the keys of their passages, in reading order. With a focus, those that answer it come
     first."""
     found = {
-        (words.start, words.end): KeySentence(words, key, document.title)
+        (words.start, words.end): (key, words)
         for key, passage in reversed(list(passages.items()))
         for span in split_sentences(passage.text)
         if _is_key_sentence((words := quote(passage, *span)).text)
@@ -271,10 +252,11 @@ async def pick(
     own = [found[span] for span in sorted(found)]
     if not own:
         return []
-    embedder = context.tool_context.search_context.embedder
-    vectors = np.asarray(await embedder.queries([each.text for each in own]))
-    worth = await _worth(context, document, own, vectors, (focus, *QUESTIONS) if focus else QUESTIONS)
-    return _choose(own, vectors, worth)
+    texts = [f"{document.title}: {words.text}" for _, words in own]  # "It was founded in 1901" means nothing alone
+    vectors = np.asarray(await context.tool_context.search_context.embedder.queries(texts))
+    quotes = [words for _, words in own]
+    worth = await _worth(context, document, quotes, texts, vectors, (focus, *QUESTIONS) if focus else QUESTIONS)
+    return [own[place] for place in _choose(vectors, worth)]
 
 
 def _is_key_sentence(words: str) -> bool:
@@ -284,34 +266,37 @@ def _is_key_sentence(words: str) -> bool:
 
 
 async def _worth(
-    context: RunContext, document: Document, own: Sequence[KeySentence], vectors: np.ndarray, questions: Sequence[str]
+    context: RunContext,
+    document: Document,
+    quotes: Sequence[Quote],
+    texts: Sequence[str],
+    vectors: np.ndarray,
+    questions: Sequence[str],
 ) -> list[float]:
     """What a sentence is worth: by its nearness to the whole document, its place and form, and by how far it answers what
     is asked of any document."""
-    spans = [(each.quote.start, each.quote.end) for each in own]
+    spans = [(each.start, each.end) for each in quotes]
     first, last = document.abstract or (0, 0)
     worth = np.array(scores(document, spans, vectors))
     worth += SUMS_UP * np.array([first <= start and end <= last for start, end in spans])
-    worth += DECIDES * np.array([bool(DECIDING.search(each.quote.text)) for each in own])
+    worth += DECIDES * np.array([bool(DECIDING.search(each.text)) for each in quotes])
     model = context.tool_context.search_context.answer_model
     if model is None:
         return [float(each) for each in worth]
-    best_first = sorted(np.argsort(-worth, kind="stable")[:READ].tolist())
-    best = np.zeros(len(own))
+    best_first: list[int] = sorted(np.argsort(-worth, kind="stable")[:READ].tolist())
+    best = np.zeros(len(quotes))
     for question in questions:
-        readings = await model.read(question, [own[place].text for place in best_first])
+        readings = await model.read(question, [texts[place] for place in best_first])
         for place, reading in zip(best_first, readings, strict=True):
             best[place] = max(best[place], reading.answers)
     return [round(float(each), 4) for each in worth + ANSWERS * best]
 
 
-def _choose(own: Sequence[KeySentence], vectors: np.ndarray, worth: Sequence[float]) -> list[tuple[str, Quote]]:
-    """The best sentences that differ from each other, in reading order."""
-    wanted = min(MOST, max(FEWEST, len(own) // 4))
+def _choose(vectors: np.ndarray, worth: Sequence[float]) -> list[int]:
+    """The places of the best sentences that differ from each other, in reading order."""
+    wanted = min(MOST, max(FEWEST, len(worth) // 4))
     chosen: list[int] = []
-    for place in sorted(range(len(own)), key=lambda at: (-worth[at], at)):
-        if len(chosen) == wanted:
-            break
-        if all(float(vectors[place] @ vectors[other]) < ALIKE for other in chosen):
+    for place in sorted(range(len(worth)), key=lambda at: (-worth[at], at)):
+        if len(chosen) < wanted and all(float(vectors[place] @ vectors[other]) < ALIKE for other in chosen):
             chosen.append(place)
-    return [(own[place].key, own[place].quote) for place in sorted(chosen, key=lambda at: own[at].quote.start)]
+    return sorted(chosen)

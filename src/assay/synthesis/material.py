@@ -10,6 +10,7 @@ from functools import cache
 from assay.agent.context import RunContext
 from assay.answer.checking.judge import unchanged_evidence
 from assay.answer.claims import Sources
+from assay.core.events import RULES
 from assay.core.run import Run
 from assay.core.synthesis import Insight, Relation, RelationType
 from assay.core.types import Evidence
@@ -45,10 +46,7 @@ class Material:
     @property
     def contradictions(self) -> tuple[Relation, ...]:
         """The contradictions that rules have found."""
-        return tuple(each for each in self.relations if each.type is RelationType.contradiction and each.by == BY_RULES)
-
-
-BY_RULES = "rules"
+        return tuple(each for each in self.relations if each.type is RelationType.contradiction and each.by == RULES)
 
 
 def gather_material(run: Run, context: RunContext) -> Material:

@@ -4,26 +4,27 @@ text is a digest: the key sentences of each document, then contradictions."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from assay.agent.context import RunContext, mark
+from assay.agent.context import RunContext, mark, run_in_order
 from assay.answer import claims
 from assay.answer.claims import quotations
 from assay.core.events import Drafted, Event
-from assay.core.events.synthesis import Maker, combine_makers, stand_in
+from assay.core.events.synthesis import BY_RULES, Maker, combine_makers, stand_in
 from assay.core.run import Run
-from assay.core.synthesis import Pipeline, Relation, RelationType, Theme
+from assay.core.synthesis import Insight, Pipeline, Relation, RelationType, Theme
 from assay.core.types import Block, Claim, Conflict, Quote, Shape
-from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.language import facts
+from assay.models.cost import estimate_tokens, fit_to_tokens, pack
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
-from assay.synthesis import polish, state
+from assay.synthesis import state
 from assay.synthesis.material import Material, gather_material
 
 SHARE, MOST = 0.5, 24_000  # of the window for passages, points and plan in one request, and the most
@@ -41,29 +42,25 @@ ONE = "One short paragraph about this document. Keep to its own sentences and wo
 DISAGREE = "Where they disagree"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class SentenceReply(_Strict):
+class SentenceReply(BaseModel, extra="forbid"):
     text: str
     cites: list[str] = []
 
 
-class ParagraphReply(_Strict):
+class ParagraphReply(BaseModel, extra="forbid"):
     sentences: list[SentenceReply]
 
 
-class TextReply(_Strict):
+class TextReply(BaseModel, extra="forbid"):
     paragraphs: list[ParagraphReply]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """What one request wrote."""
+class WrittenPart:
+    """A part of the text, and who wrote it."""
 
     blocks: tuple[Block, ...]
-    maker: Maker
+    maker: Maker = BY_RULES
 
 
 async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -78,7 +75,7 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     paragraphs = plan_of(run, of)
     work = (_write(run, context, of, part, paragraphs) for part in parts(run, of, paragraphs))
-    written = [each async for each in state.run_in_order(work)]
+    written = [each async for each in run_in_order(work)]
     blocks = tuple(block for part in written for block in part.blocks)
     maker = combine_makers(part.maker for part in written)
     blocks = with_contradictions(blocks, of)
@@ -108,30 +105,16 @@ def budget(run: Run) -> int:
 def parts(run: Run, of: Material, paragraphs: Sequence[Theme]) -> list[tuple[Theme, ...]]:
     """The paragraphs that are written in one request: all, if they fit. One that is too long by itself is cut."""
     room = budget(run) // 2  # the other half is for the passages themselves
-    found: list[list[Theme]] = []
-    used = 0
-    for theme in (piece for each in paragraphs for piece in _cut(each, of, room)):
-        cost = sum(_cost(of, id) for id in theme.insights)
-        if found and used + cost <= room:
-            found[-1].append(theme)
-            used += cost
-        else:
-            found.append([theme])
-            used = cost
-    return [tuple(part) for part in found]
+    pieces = [
+        replace(theme, insights=tuple(piece))
+        for theme in paragraphs
+        for piece in pack(theme.insights, lambda id: _cost(of, id), room)
+    ]
+    return [tuple(part) for part in pack(pieces, lambda each: sum(_cost(of, id) for id in each.insights), room)]
 
 
 def _cost(of: Material, id: str) -> int:
     return estimate_tokens(of.line(id)) + 1
-
-
-def _cut(theme: Theme, of: Material, room: int) -> list[Theme]:
-    pieces: list[list[str]] = [[]]
-    for id in theme.insights:
-        if pieces[-1] and sum(_cost(of, each) for each in (*pieces[-1], id)) > room:
-            pieces.append([])
-        pieces[-1].append(id)
-    return [replace(theme, insights=tuple(piece)) for piece in pieces]
 
 
 # --- by a capable model ---------------------------------------------------------------------------------------------
@@ -139,16 +122,16 @@ def _cut(theme: Theme, of: Material, room: int) -> list[Theme]:
 
 async def _write(
     run: Run, context: RunContext, of: Material, part: Sequence[Theme], paragraphs: Sequence[Theme]
-) -> _Part:
+) -> WrittenPart:
     """Write one part of the text, and go over it once. Without a reply its points are quoted."""
     planned = state.spine(run) is not None and bool(paragraphs[0].name)
     reply = await _ask_model(run, context, of, part, paragraphs, PLANNED if planned else FREE)
     ids = tuple(dict.fromkeys(id for theme in part for id in theme.insights))
     if isinstance(reply, NoReply):
-        return _Part(_quoted(of, ids), stand_in(reply.why))
+        return WrittenPart(_quoted(of, ids), stand_in(reply.why))
     blocks = read_text(reply[0], of)
-    polished = await polish.polish(run, context, of, blocks, ids)
-    return _Part(polished.blocks or _quoted(of, ids), combine_makers((Maker(reply[1]), polished.maker)))
+    polished = await polish(run, context, of, blocks, ids)
+    return WrittenPart(polished.blocks or _quoted(of, ids), combine_makers((Maker(reply[1]), polished.maker)))
 
 
 async def _ask_model(
@@ -252,6 +235,126 @@ def read_text(reply: TextReply, of: Material) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
+# --- once more, for its flow ----------------------------------------------------------------------------------------
+# The pass may join, part and reorder sentences and work in points that are not told yet; it may not add a name, number or date
+# to what a sentence is made from. Everything is judged afterwards.
+
+A_SENTENCE = 70  # tokens of a sentence in the reply
+
+
+class PolishedSentence(BaseModel, extra="forbid"):
+    """A sentence, and the numbers of the sentences and points that it is made from; without text these stay as they are."""
+
+    text: str
+    sources: list[int] = []
+    points: list[int] = []
+
+
+class PolishedParagraph(BaseModel, extra="forbid"):
+    sentences: list[PolishedSentence]
+
+
+class PolishedReply(BaseModel, extra="forbid"):
+    paragraphs: list[PolishedParagraph]
+
+
+async def polish(
+    run: Run, context: RunContext, of: Material, blocks: tuple[Block, ...], ids: Sequence[str]
+) -> WrittenPart:
+    """The text after one pass; as it was, if there is no reply or it does not fit."""
+    written = [claim for block in blocks for claim in block.claims]
+    untold = untold_points(of, ids, written)
+    size = sum(estimate_tokens(claim.text) + 6 for claim in written)
+    if not written or size + A_SENTENCE * len(written) > state.window(run) * 3 // 4:
+        return WrittenPart(blocks)
+    reply = await context.ask(
+        Role.write,
+        "polish",
+        PolishedReply,
+        lambda room: polish_prompt(of, blocks, untold, mark(run), room),
+        schema=polish_schema(len(written), [of.numbers[id] for id in untold]),
+        documents=sorted(of.documents([key for claim in written for key in claim.cites])),
+        max_tokens=300 + A_SENTENCE * (len(written) + len(untold)),
+    )
+    if isinstance(reply, NoReply):
+        return WrittenPart(blocks, stand_in(reply.why))
+    points = {of.numbers[id]: of.points[id] for id in untold}
+    return WrittenPart(read_polished(reply[0], blocks, points, of), Maker(reply[1]))
+
+
+def untold_points(of: Material, ids: Sequence[str], written: Sequence[Claim]) -> tuple[str, ...]:
+    """The points whose passage no sentence cites."""
+    cited = {key for claim in written for key in claim.cites}
+    return tuple(id for id in ids if not cited & set(of.points[id].claim.cites))
+
+
+def polish_prompt(of: Material, blocks: Sequence[Block], untold: Sequence[str], mark: str, room: int) -> dict[str, str]:
+    """The values of the prompt `polish`: the sentences, numbered, and the points that are not told yet."""
+    lines: list[str] = []
+    number = 0
+    for place, block in enumerate(blocks, 1):
+        lines.append(f"Paragraph {place}")
+        for claim in block.claims:
+            number += 1
+            lines.append(f"{number}: {' '.join(claim.words.split())}")
+    left = "\n".join(of.line(id) for id in untold)
+    points = f"Not told yet:\n{fence(mark, 'points', fit_to_tokens(left, room // 3))}\n\n" if untold else ""
+    text = fit_to_tokens("\n".join(lines), max(16, room - estimate_tokens(points) - 40))
+    return {"text": fence(mark, "text", text), "untold": points}
+
+
+def polish_schema(count: int, points: Sequence[int]) -> dict[str, Any]:
+    number = {"type": "integer", "enum": list(range(1, count + 1))}
+    point = {"type": "integer", "enum": list(points) or [0]}
+    sentence = object_schema(
+        text={"type": "string"}, sources=list_schema(number, 0, 8), points=list_schema(point, 0, max(1, len(points)))
+    )
+    return object_schema(
+        paragraphs=list_schema(object_schema(sentences=list_schema(sentence, 1, SENTENCES)), 1, PARAGRAPHS)
+    )
+
+
+def read_polished(
+    reply: PolishedReply, blocks: Sequence[Block], points: Mapping[int, Insight], of: Material
+) -> tuple[Block, ...]:
+    """The text after the pass. A sentence that is made from nothing is left out. One that adds a fact, or has no text,
+    stands for the sentences it was made from. What the pass loses is put back into its paragraph."""
+    written = dict(enumerate((claim for block in blocks for claim in block.claims), 1))
+    told: set[int] = set()
+    made: list[list[Claim]] = []
+    for paragraph in reply.paragraphs[:PARAGRAPHS]:
+        own: list[Claim] = []
+        for sentence in paragraph.sentences[:SENTENCES]:
+            numbers = [number for number in dict.fromkeys(sentence.sources) if number in written]
+            added = [points[number] for number in dict.fromkeys(sentence.points) if number in points]
+            unchanged = not sentence.text.strip()
+            split = None if unchanged else _claims(sentence.text, [written[number] for number in numbers], added, of)
+            own += [written[number] for number in numbers if number not in told] if split is None else split
+            told |= set(numbers)
+        made.append(own)
+    first = 1
+    for at, block in enumerate(blocks):
+        lost = [written[number] for number in range(first, first + len(block.claims)) if number not in told]
+        first += len(block.claims)
+        if lost and made:
+            made[min(at, len(made) - 1)] += lost
+    distinct = (tuple({claim.text: claim for claim in own}.values()) for own in made)
+    return tuple(Block(own) for own in distinct if own) or tuple(blocks)
+
+
+def _claims(text: str, sources: Sequence[Claim], added: Sequence[Insight], of: Material) -> list[Claim] | None:
+    """The claims of one sentence, which cite what it is made from; None if it adds a fact."""
+    cites = dict.fromkeys(key for claim in (*sources, *(each.claim for each in added)) for key in claim.cites)
+    words = [*(claim.words for claim in sources), *(f"{each.note}\n{each.claim.words}" for each in added)]
+    known = "\n".join((*words, *of.names.values()))
+    if not cites:
+        return []
+    if facts.missing_facts(text, known, facts.lowercase_stems(known)):
+        return None
+    split, _ = claims.split_claims(text, tuple(cites)[:CITES], of.known.keys())
+    return list(split)
+
+
 # --- what must be there ---------------------------------------------------------------------------------------------
 
 
@@ -334,7 +437,7 @@ async def _by_small_model(run: Run, context: RunContext, of: Material, conflicts
     nearly repeat one of the document's will pass their check; the others become quotations."""
     documents = [doc for doc in of.labels if any(point.doc_id == doc for point in of.points.values())]
     work = (_write_document(run, context, of, doc) for doc in documents)
-    written = [each async for each in state.run_in_order(work)]
+    written = [each async for each in run_in_order(work)]
     disagreeing = _disagreeing(of)
     first = (Block(disagreeing, DISAGREE),) if disagreeing else ()
     blocks = with_every_document((*first, *(block for part in written for block in part.blocks)), of)
@@ -343,12 +446,12 @@ async def _by_small_model(run: Run, context: RunContext, of: Material, conflicts
     return Drafted(blocks, shape, conflicts, by=maker.by, fallback=maker.fallback)
 
 
-async def _write_document(run: Run, context: RunContext, of: Material, doc: str) -> _Part:
+async def _write_document(run: Run, context: RunContext, of: Material, doc: str) -> WrittenPart:
     ids = tuple(id for id, point in of.points.items() if point.doc_id == doc)
     theme = Theme("", (doc,), ids)
     reply = await _ask_model(run, context, of, (theme,), (theme,), ONE)
     head = _heading(run, doc)
     if isinstance(reply, NoReply):
-        return _Part(tuple(replace(block, heading=head) for block in _quoted(of, ids)), stand_in(reply.why))
+        return WrittenPart(tuple(replace(block, heading=head) for block in _quoted(of, ids)), stand_in(reply.why))
     own = tuple(claim for block in read_text(reply[0], of) for claim in block.claims)
-    return _Part((Block(own, head),) if own else (), Maker(reply[1]))
+    return WrittenPart((Block(own, head),) if own else (), Maker(reply[1]))

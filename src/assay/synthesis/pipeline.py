@@ -7,8 +7,8 @@ synthesis; then narrate, check, revise, translate, deliver.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from enum import Enum, auto
+from collections.abc import AsyncIterator
+from enum import Enum, member
 
 from assay.agent import loop
 from assay.agent.context import RunContext
@@ -22,42 +22,26 @@ PASSES = 2  # the second pass reads again what the first covered thinly
 
 
 class Stage(Enum):
-    DESCRIBE = auto()
-    OPEN = auto()
-    READ = auto()
-    SEARCH = auto()
-    COVER = auto()
-    COMPARE = auto()
-    PLAN = auto()
-    NARRATE = auto()
-    EDIT = auto()
-    CHECK = auto()
-    REVISE = auto()
-    TRANSLATE = auto()
-    DELIVER = auto()
+    """The stages of a synthesis; the value of each is what it does."""
 
-
-Doing = Callable[[Run, RunContext], AsyncIterator[Event]]
-STAGES: Mapping[Stage, Doing] = {
-    Stage.DESCRIBE: describe.describe,
-    Stage.OPEN: read.open_documents,
-    Stage.READ: read.read,
-    Stage.SEARCH: search.search,
-    Stage.COVER: coverage.cover,
-    Stage.COMPARE: compare.compare,
-    Stage.PLAN: plan.plan,
-    Stage.NARRATE: narrate.narrate,
-    Stage.EDIT: edit,
-    Stage.CHECK: settle.check,
-    Stage.REVISE: settle.revise,
-    Stage.TRANSLATE: audience.translate,
-    Stage.DELIVER: settle.deliver,
-}
+    DESCRIBE = member(describe.describe)
+    OPEN = member(read.open_documents)
+    READ = member(read.read)
+    SEARCH = member(search.search)
+    COVER = member(coverage.cover)
+    COMPARE = member(compare.compare)
+    PLAN = member(plan.plan)
+    NARRATE = member(narrate.narrate)
+    EDIT = member(edit)
+    CHECK = member(settle.check)
+    REVISE = member(settle.revise)
+    TRANSLATE = member(audience.translate)
+    DELIVER = member(settle.deliver)
 
 
 async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Continue a synthesis until it is delivered or an endpoint fails. A failed one can be resumed."""
-    async for event in loop.run_steps(run, context, next_stage, STAGES):
+    async for event in loop.run_steps(run, context, next_stage):
         yield event
 
 

@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from assay.agent.context import RunContext, mark
-from assay.agent.steps.check import judge_window
-from assay.answer.checking.judge import JudgeRequest, batches
+from assay.agent.context import RunContext, mark, run_in_order
+from assay.agent.steps.check import judge_claims
 from assay.core.events import Event, InsightsDrawn, Merged, Paired, Related, SpineWritten
 from assay.core.events.synthesis import Maker, combine_makers, stand_in
 from assay.core.printable import clean_text
@@ -20,7 +19,7 @@ from assay.core.synthesis import Insight, Question, QuestionKind, Relation, Rela
 from assay.core.types import Claim, Verdict
 from assay.language import facts
 from assay.language.injection import is_suspicious
-from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.cost import estimate_tokens, fit_to_tokens, pack
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
@@ -37,28 +36,24 @@ RELATIONS, COMPARISONS, PARAGRAPHS = 16, 5, 16  # in one reply
 TOPIC, THEME, REASON = 120, 160, 400  # characters
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class RelationReply(_Strict):
+class RelationReply(BaseModel, extra="forbid"):
     left: int
     right: int
     type: Literal["extension", "contradiction", "complement", "improvement", "parallel"]
     reason: str = ""
 
 
-class ComparisonReply(_Strict):
+class ComparisonReply(BaseModel, extra="forbid"):
     question: str
     points: list[int]
 
 
-class ParagraphReply(_Strict):
+class ParagraphReply(BaseModel, extra="forbid"):
     topic: str = ""
     points: list[int]
 
 
-class PlanReply(_Strict):
+class PlanReply(BaseModel, extra="forbid"):
     """How points are related, and the plan of the text."""
 
     relations: list[RelationReply] = Field(default_factory=list, max_length=200)
@@ -80,7 +75,7 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Yield the relations, the comparative questions with what answers them, what was compared, and the plan."""
     of = gather_material(run, context)
     cut = await group_points(of, context, budget(run))
-    planned = [each async for each in state.run_in_order(_ask_model(run, context, of, points) for points in cut)]
+    planned = [each async for each in run_in_order(_ask_model(run, context, of, points) for points in cut)]
     made: list[Event] = []
     for block, group in enumerate(planned, 1):
         relations, dropped = await _relations(run, context, of, group)
@@ -120,13 +115,7 @@ async def group_points(of: Material, context: RunContext, room: int) -> list[tup
     most = max(1, len(own) * room // sum(cost.values()))
     found: list[tuple[str, ...]] = []
     for rows in split_in_groups(vectors, most):
-        part: list[str] = []
-        for id in (id for row in rows for id in list(own.values())[row]):
-            if part and sum(cost[each] for each in part) + cost[id] > room:
-                found.append(tuple(part))
-                part = []
-            part.append(id)
-        found.append(tuple(part))
+        found += map(tuple, pack((id for row in rows for id in list(own.values())[row]), cost.__getitem__, room))
     return found
 
 
@@ -203,7 +192,8 @@ async def _relations(
             claim = Claim(reason, tuple(dict.fromkeys((left.claim.cites[0], right.claim.cites[0]))))
             relation = Relation(_side(left), _side(right), RelationType(each.type), reason, group.maker.by)
             found.append((relation, claim))
-    verdicts = await _judge(run, context, of, [claim for _, claim in found])
+    claims = [claim for _, claim in found]
+    verdicts = await judge_claims(run, context, claims, of.evidence, of.sources, lambda each: of.documents(each.cites))
     kept: list[Relation] = []
     for (relation, _), verdict in zip(found, verdicts, strict=True):
         if verdict.verdict is Verdict.supported:
@@ -218,21 +208,6 @@ async def _relations(
 def _side(point: Insight) -> RelationSide:
     assert point.claim.quote is not None
     return RelationSide(point.id, point.doc_id, point.claim.cites[0], point.claim.quote)
-
-
-async def _judge(run: Run, context: RunContext, of: Material, claims: Sequence[Claim]) -> list[Claim]:
-    ruled = [context.judge.by_rule(claim, of.evidence, of.sources) for claim in claims]
-    open_ = [at for at, claim in enumerate(ruled) if context.judge.needs_model(claim)]
-    asked = [ruled[at] for at in open_]
-    for batch in batches(asked, of.evidence, judge_window(run)):
-        own = asked[batch.start : batch.stop]
-        documents = sorted({doc for claim in own for doc in of.documents(claim.cites)})
-        judgement = await context.judge.by_model(
-            JudgeRequest(tuple(own)), of.evidence, of.sources, context.ask, mark=mark(run), documents=documents
-        )
-        for at, claim in zip(open_[batch.start : batch.stop], judgement.claims, strict=True):
-            ruled[at] = claim
-    return ruled
 
 
 # --- comparisons and paragraphs -------------------------------------------------------------------------------------

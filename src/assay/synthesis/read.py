@@ -7,14 +7,14 @@ A point is kept only with words of its passage; what a model writes about it is 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from assay.agent.context import RunContext, mark
+from assay.agent.context import RunContext, mark, run_in_order
 from assay.answer.checking import repetition
 from assay.answer.checking.judge import JUDGE, Documents
 from assay.answer.weigh import SAYS, quote, whole
@@ -29,7 +29,7 @@ from assay.language.names import find_names
 from assay.language.quotation import locate_quote
 from assay.language.sentences import is_statement
 from assay.language.terms import content_terms
-from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.cost import estimate_tokens, fit_to_tokens, pack
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
@@ -51,14 +51,10 @@ ASPECTS = {
 WHOLE, IN_PART, FOR_RULES = "read whole", "read in part", "read by rule"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
 Words = Annotated[str, Field(max_length=4000)]
 
 
-class PointReply(_Strict):
+class PointReply(BaseModel, extra="forbid"):
     """A point as it was noted."""
 
     key: Words = ""
@@ -67,7 +63,7 @@ class PointReply(_Strict):
     question: int = 0
 
 
-class DocumentReply(_Strict):
+class DocumentReply(BaseModel, extra="forbid"):
     """What a model noted of one document."""
 
     document: Words
@@ -79,7 +75,7 @@ class DocumentReply(_Strict):
     points: list[PointReply] = Field(default_factory=list, max_length=60)
 
 
-class ReadingReply(_Strict):
+class ReadingReply(BaseModel, extra="forbid"):
     documents: list[DocumentReply]
 
 
@@ -98,7 +94,7 @@ def unopened(run: Run) -> tuple[str, ...]:
 
 async def open_documents(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Yield the passages to read of each document."""
-    async for event in state.run_in_order(_open(run, context, doc) for doc in unopened(run)):
+    async for event in run_in_order(_open(run, context, doc) for doc in unopened(run)):
         yield event
 
 
@@ -212,12 +208,7 @@ def unseen_passages(run: Run) -> dict[str, list[Passage]]:
 
 
 def _parts(doc: str, passages: Sequence[Passage], room: int) -> list[Shown]:
-    parts: list[list[Passage]] = [[]]
-    for each in passages:
-        if parts[-1] and sum(map(_cost, parts[-1])) + _cost(each) > room:
-            parts.append([])
-        parts[-1].append(each)
-    return [Shown(doc, tuple(part)) for part in parts]
+    return [Shown(doc, tuple(part)) for part in pack(passages, _cost, room) or [[]]]
 
 
 # --- the stage ------------------------------------------------------------------------------------------------------
@@ -245,7 +236,7 @@ async def read(run: Run, context: RunContext) -> AsyncIterator[Event]:
     left = {doc: sum(part.doc == doc for each in shown for part in each) for doc in due}
     readings: dict[str, list[_Reading]] = {doc: [] for doc in due}
     at = 0
-    async for results in state.run_in_order(_ask_model(run, context, each) for each in shown):
+    async for results in run_in_order(_ask_model(run, context, each) for each in shown):
         for part, reading in zip(shown[at], results, strict=True):
             if part.doc in left:
                 readings[part.doc].append(reading)
@@ -345,22 +336,19 @@ async def _settle(
     maker = combine_makers(reading.maker for reading in readings)
     replies = [reading.reply for reading in readings if reading.reply is not None]
     questions = _questions(run, doc, replies)
-    points = [(point, reply) for reply in replies for point in reply.points]
     ids = {question.text: question.id for question in questions}
     passages = {state.evidence_key(each): each for each in _read_passages(run, doc)}
-    drawn: list[Insight] = []
-    evidence: dict[str, Evidence] = {}
+    points = _Points(run, doc, passages, document)
     inexact: list[str] = []
-    for point, reply in points:
+    for point, of in [(point, reply) for reply in replies for point in reply.points]:
         found = _locate(point, passages)
         if found is None:
             continue
         claim, exact = found
-        asked = _own_question(reply, point.question)
-        _draw(run, doc, claim, _note(point.text), ids.get(asked, ""), passages, drawn, evidence, document)
-        if not exact and claim.cites[0] in evidence:
+        points.add(claim, _note(point.text), ids.get(_own_question(of, point.question), ""))
+        if not exact and claim.cites[0] in points.evidence:
             inexact.append(claim.cites[0])
-    if not drawn:
+    if not points.drawn:
         return await _by_rule(run, context, doc, document, maker)
     events: list[Event] = []
     source, portrait = document(doc), state.portraits(run)[doc]
@@ -368,53 +356,53 @@ async def _settle(
         events.append(Described(told))
     if questions:
         events.append(Merged(questions, len(state.coverage_passes(run)) + 1))
-    events.append(Gathered(tuple(evidence.values()), (), maker.by, inexact=tuple(inexact), fallback=maker.fallback))
-    events.append(InsightsDrawn("", tuple(drawn), (), maker.by, maker.fallback, doc))
-    return state.unrecorded(run, events)
+    return state.unrecorded(run, (*events, *points.events(maker, tuple(inexact))))
 
 
 async def _by_rule(run: Run, context: RunContext, doc: str, document: Documents, maker: Maker) -> list[Event]:
     """The key sentences of a document, quoted."""
-    passages = {state.evidence_key(each): each for each in _read_passages(run, doc)}
+    points = _Points(run, doc, {state.evidence_key(each): each for each in _read_passages(run, doc)}, document)
     source = document(doc)
-    drawn: list[Insight] = []
-    evidence: dict[str, Evidence] = {}
     known = {insight.claim.quote for insight in state.points(run)}
-    for key, words in await key_sentences.pick(context, source, passages, state.brief(run).focus) if source else ():
-        if words not in known:
-            _draw(run, doc, Claim("", (key,), quote=words), "", "", passages, drawn, evidence, document)
-    by = replace(maker, by=BY_RULES.by)
-    gathered = Gathered(tuple(evidence.values()), (), by.by, fallback=by.fallback)
-    return state.unrecorded(run, (gathered, InsightsDrawn("", tuple(drawn), (), by.by, by.fallback, doc)))
+    if source is not None:
+        for key, words in await key_sentences.pick(context, source, points.passages, state.brief(run).focus):
+            if words not in known:
+                points.add(Claim("", (key,), quote=words))
+    return state.unrecorded(run, points.events(replace(maker, by=BY_RULES.by)))
 
 
 def _read_passages(run: Run, doc: str) -> list[Passage]:
     return [*(each.passage for each in state.opened(run)[doc].found), *unseen_passages(run).get(doc, ())]
 
 
-def _draw(
-    run: Run,
-    doc: str,
-    claim: Claim,
-    note: str,
-    question: str,
-    passages: dict[str, Passage],
-    drawn: list[Insight],
-    evidence: dict[str, Evidence],
-    document: Documents,
-) -> None:
-    """Add an insight and its evidence, if the document says so and it is not noted already."""
-    key = claim.cites[0]
-    assert claim.quote is not None
-    own = Evidence(key, passages[key], claim.quote, SCORE, "", flagged=is_suspicious(passages[key].text))
-    checked = JUDGE.verify(claim, [own], document)
-    before = [each for each in state.points(run) if each.doc_id == doc]
-    noted = {(each.claim.quote, each.note) for each in (*before, *drawn)}
-    if checked.verdict is not Verdict.supported or (claim.quote, note) in noted:
-        return
-    evidence.setdefault(key, own)
-    label = state.labels(run)[doc]
-    drawn.append(Insight(f"{label}-{len(before) + len(drawn) + 1}", question, doc, checked, note))
+class _Points:
+    """What the reading of a document gives: insights, and their evidence."""
+
+    def __init__(self, run: Run, doc: str, passages: Mapping[str, Passage], document: Documents):
+        self.doc, self.passages, self.document = doc, passages, document
+        self.label = state.labels(run)[doc]
+        self.before = [each for each in state.points(run) if each.doc_id == doc]
+        self.drawn: list[Insight] = []
+        self.evidence: dict[str, Evidence] = {}
+
+    def add(self, claim: Claim, note: str = "", question: str = "") -> None:
+        """Add an insight and its evidence, if the document says so and it is not noted already."""
+        key = claim.cites[0]
+        assert claim.quote is not None
+        passage = self.passages[key]
+        own = Evidence(key, passage, claim.quote, SCORE, "", flagged=is_suspicious(passage.text))
+        checked = JUDGE.verify(claim, [own], self.document)
+        noted = [*self.before, *self.drawn]
+        if checked.verdict is Verdict.supported and (claim.quote, note) not in {(i.claim.quote, i.note) for i in noted}:
+            self.evidence.setdefault(key, own)
+            self.drawn.append(Insight(f"{self.label}-{len(noted) + 1}", question, self.doc, checked, note))
+
+    def events(self, maker: Maker, inexact: tuple[str, ...] = ()) -> tuple[Event, ...]:
+        gathered = tuple(self.evidence.values())
+        return (
+            Gathered(gathered, (), maker.by, inexact=inexact, fallback=maker.fallback),
+            InsightsDrawn("", tuple(self.drawn), (), maker.by, maker.fallback, self.doc),
+        )
 
 
 def _locate(point: PointReply, passages: dict[str, Passage]) -> tuple[Claim, bool] | None:
@@ -480,47 +468,16 @@ def question_key(text: str) -> str:
     return " ".join(sorted(content_terms(text)))
 
 
-# --- questions that are self-contained -------------------------------------------------------------------------------
-
-BEFORE = 3  # content words after which "this" may refer back into the question itself
-
-# Words for a text or its authors: without the text, a reader cannot know which one is meant.
-TEXTS = re.compile(
+# What only a reader of the text understands: words for it or for its authors, and our own labels and marks.
+NOT_ALONE = re.compile(
     r"\b(?:the|this|that|these|those|said|given|provided|each|both|its)\s+(?:\w+\s+)?"
     r"(?:passages?|texts?|excerpts?|quotations?|quotes?|snippets?|authors?|writers?|researchers|papers?|articles?|documents?"
-    r"|abstracts?|manuscripts?|publications?|preprints?)\b",
-    re.I,
-)
-# Words that may also denote a subject: "the study of proteins" is self-contained, "the study" is not.
-WORKS = re.compile(
-    r"\b(?:(?:this|these|those|the (?:present|current|above|following|given|provided))\s+(?:\w+\s+)?"
-    r"(?:stud(?:y|ies)|works?|research|reports?|surveys?|reviews?|sections?|chapters?|pages?|books?|sources?|analys[ie]s)"
-    r"|the\s+(?:stud(?:y|ies)|work|research|report|survey|review|section|chapter|page|book|source)s?"
-    r"(?!\s+(?:of|on|about|into|by|for|from|in|at|that|which|who)\b))\b",
-    re.I,
-)
-LABEL = re.compile(r"\b(?:D\d{1,3}|documents?\s+\d+)\b|⟦|⟧")
-LOOSE = re.compile(
-    r"^(?:(?:and|but|so)\s+)?(?:(?:what|how|why|when|where|which|who|whom)\b\s*)?(?:(?:\w+\s+){0,2}?"
-    r"(?:do|does|did|is|are|was|were|has|have|had|can|could|would|will|should|must|may|might)\s+)?"
-    r"(?:it|they|he|she|its|their|his|her|them|we|you|i|our|your|my)\b",
-    re.I,
-)
-BACK = re.compile(r"\b(?:this|these|those)\b", re.I)
-ELSEWHERE = re.compile(
-    r"\b(?:mentioned|described|discussed|shown|listed|presented)\s+(?:above|below|here|earlier)\b"
-    r"|\babove[- ]mentioned\b|\baforementioned\b|\bas follows\b",
+    r"|abstracts?|manuscripts?|publications?|preprints?)\b|\b(?:D\d{1,3}|documents?\s+\d+)\b|⟦|⟧",
     re.I,
 )
 
 
 def stands_alone(question: str) -> bool:
-    """Whether a question names what it asks about. "The passage", "the authors", "this study", a document label or a
-    pronoun without an antecedent all need a text beside them."""
+    """Whether a question names what it asks about, for somebody without the documents."""
     text = " ".join(question.split())
-    if len(content_terms(text)) < 2 - (len(find_names(text)) > 0):
-        return False
-    if LOOSE.match(text) or any(needs.search(text) for needs in (TEXTS, WORKS, LABEL, ELSEWHERE)):
-        return False
-    back = BACK.search(text)
-    return back is None or len(content_terms(text[: back.start()])) >= BEFORE
+    return len(content_terms(text)) >= 2 - bool(find_names(text)) and not NOT_ALONE.search(text)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
 from assay.agent import loop
-from assay.agent.context import ROUNDS, RunContext
+from assay.agent.context import ROUNDS, RunContext, run_in_order
 from assay.agent.hop_ranking import HOP_SETTINGS
 from assay.core.errors import ModelError
 from assay.core.events import (
@@ -59,11 +59,11 @@ async def search(run: Run, context: RunContext) -> AsyncIterator[Event]:
     brief, within = state.brief(run), searched_documents(run)
     if brief.approach is Approach.agent:
         work = (_research_question(run, context, question, within) for question in open_questions(run))
-        async for event in state.run_in_order(work):
+        async for event in run_in_order(work):
             yield event
         return
     work = (_search_question(context, brief, question, within) for question in open_questions(run))
-    async for event in state.run_in_order(work, AT_ONCE):
+    async for event in run_in_order(work, AT_ONCE):
         yield event
 
 

@@ -8,21 +8,18 @@ from dataclasses import replace
 from functools import cache
 
 from assay.agent.context import RunContext
-from assay.agent.steps import check as check_step
-from assay.agent.steps import check as deliver_step
-from assay.agent.steps import check as revise_step
-from assay.answer import compose
+from assay.agent.steps import check as steps
 from assay.answer.checking.judge import unchanged_evidence
-from assay.core.events import RULES, Event, Failed, Revised
+from assay.core.events import RULES, Event, Revised
 from assay.core.run import Run
 from assay.core.synthesis import RelationType
-from assay.core.types import Claim, Outcome
+from assay.core.types import Answer, Claim, Outcome
 from assay.synthesis import state
 from assay.synthesis.material import document_names, labelled_sources
 
 
 async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    async for event in check_step.check(run, _naming(run, context)):
+    async for event in steps.check(run, _naming(run, context)):
         yield event
 
 
@@ -35,7 +32,7 @@ def _naming(run: Run, context: RunContext) -> RunContext:
 async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Revise unsupported claims as in any answer. A claim that is dropped becomes a quotation, if its document would
     otherwise not appear, or if it told one side of a contradiction that nothing else tells."""
-    async for event in revise_step.revise(run, _naming(run, context)):
+    async for event in steps.revise(run, _naming(run, context)):
         kept = event
         if isinstance(event, Revised) and event.claim is None and not run.gated:
             kept = _quote_instead(run, event, context)
@@ -72,16 +69,15 @@ def _quote_instead(run: Run, dropped: Revised, context: RunContext) -> Revised:
 async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Deliver the text; if any claim does not hold, deliver none. A document with evidence that the text does not cover is
     listed as a gap, and any uncovered document makes the outcome partial."""
-    guard = compose.delivery_guard(run, context.document, context.judge)
-    answer = compose.guarded_answer(run, guard, context.titles(run), context.unreadable())
-    where = {each.key: each.quote.doc_id for each in run.evidence}
-    spoken = {where[key] for claim in answer.claims for key in claim.cites if key in where}
-    silent = [doc for doc in state.brief(run).documents if doc in set(where.values()) - spoken]
-    names = document_names(run)
-    gaps = tuple(f"nothing that {names[doc]} says could be told" for doc in silent)
-    whole = answer.outcome is not Outcome.answered or spoken.issuperset(state.brief(run).documents)
-    answer = replace(answer, gaps=(*answer.gaps, *gaps), outcome=answer.outcome if whole else Outcome.partial)
-    if faults := compose.guarded_faults(answer, run, guard):
-        yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(faults)}.")
-        return
-    yield deliver_step.release(run, context, answer)
+
+    def complete(answer: Answer) -> Answer:
+        where = {each.key: each.quote.doc_id for each in run.evidence}
+        spoken = {where[key] for claim in answer.claims for key in claim.cites if key in where}
+        silent = [doc for doc in state.brief(run).documents if doc in set(where.values()) - spoken]
+        names = document_names(run)
+        gaps = tuple(f"nothing that {names[doc]} says could be told" for doc in silent)
+        whole = answer.outcome is not Outcome.answered or spoken.issuperset(state.brief(run).documents)
+        return replace(answer, gaps=(*answer.gaps, *gaps), outcome=answer.outcome if whole else Outcome.partial)
+
+    async for event in steps.deliver(run, context, complete):
+        yield event

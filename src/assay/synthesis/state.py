@@ -3,10 +3,7 @@ What only older versions recorded is read here too, so that their accounts can s
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable
 from typing import TypeVar
 
 from assay.core.codec import digest
@@ -29,10 +26,7 @@ from assay.core.types import Evidence, Passage
 from assay.models.ask import UNKNOWN_WINDOW
 from assay.models.llm import Role
 
-AT_ONCE = 8  # tasks that run concurrently
-
 E = TypeVar("E")
-T = TypeVar("T")
 
 
 def brief(run: Run) -> Brief:
@@ -180,26 +174,3 @@ def _events_of(run: Run, kind: type[E]) -> tuple[E, ...]:
 def unrecorded(run: Run, events: Iterable[E]) -> list[E]:
     """The events that a stage still has to record: it may have been stopped among them, and makes them all again."""
     return [event for event in events if event not in run.events]
-
-
-def batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
-    return [items[at : at + size] for at in range(0, len(items), size)]
-
-
-async def run_in_order(work: Iterable[Coroutine[None, None, T]], at_once: int = AT_ONCE) -> AsyncIterator[T]:
-    """Results in input order, whatever order the work finishes in, so that an interrupted run records the same
-    events. At most `at_once` tasks run ahead of the first unfinished one, which limits memory and yields early
-    results first."""
-    left = iter(work)
-    tasks = deque(asyncio.ensure_future(each) for each in islice(left, at_once))
-    try:
-        while tasks:
-            yield await tasks[0]
-            tasks.popleft()
-            tasks.extend(asyncio.ensure_future(each) for each in islice(left, 1))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for each in left:
-            each.close()  # never started

@@ -67,7 +67,7 @@ def build_table(
         names[0] = ""
     start = min(row.start for row in (*head, *body))
     labelled = [
-        len(cells) == 1 and cells[0][0] == keys[0] and _has_letters(row)
+        len(cells) == 1 and cells[0][0] == keys[0] and any(map(str.isalpha, "".join(cell.text for cell in row.cells)))
         for row, cells in zip(body, joined, strict=True)
     ]
     groups = find_groups(list(zip(labelled, [row.indent for row in body], strict=True)))
@@ -104,10 +104,6 @@ def _join_signs(row: GridRow) -> list[tuple[int, list[tuple[int, int]]]]:
                 found.append((key, [*pending, span]))
             pending = []
     return found
-
-
-def _has_letters(row: GridRow) -> bool:
-    return any(char.isalpha() for cell in row.cells for char in cell.text)
 
 
 def _name(head: Sequence[GridRow], key: int, first: int) -> str:
@@ -186,9 +182,6 @@ def caption_above(lines: Sequence[str]) -> str:
 def is_title(line: str) -> bool:
     """Whether a line may be a title: short, and no sentence."""
     return 2 < len(line) <= 120 and line[-1] not in ".;," and any(map(str.isalpha, line))
-
-
-# --- which rows are the header --------------------------------------------------------------------------------------
 
 
 def find_header(rows: Sequence[Sequence[str]], *, pairs_named: bool = False) -> tuple[int, int]:

@@ -17,14 +17,6 @@ from assay.tables.question import Operation
 
 Documents = Callable[[str], Document | None]
 
-RULES = {
-    Operation.cell: Derivation.cell,
-    Operation.rows: Derivation.rows,
-    Operation.largest: Derivation.extreme,
-    Operation.smallest: Derivation.extreme,
-    Operation.counted: Derivation.counted,
-    Operation.total: Derivation.total,
-}
 LISTED = 25  # documents named in one statement
 NAMED = 12  # things that are counted and named
 QUOTED = 12  # quotations of rows below a statement
@@ -131,9 +123,6 @@ def fault(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> st
     return "" if statement(claim.derived, document) == claim.text else "it does not follow from what it cites"
 
 
-# --- from tables ----------------------------------------------------------------------------------------------------
-
-
 def table_claims(found: TableAnswer, evidence: Sequence[Evidence], document: Document) -> tuple[Block, ...]:
     """The answer that a table gives: the statement, carried by its cell or its rows, then the rows if there are several.
     Empty if some row is not in the evidence."""
@@ -148,7 +137,9 @@ def table_claims(found: TableAnswer, evidence: Sequence[Evidence], document: Doc
     keys = [key(row, each) for row, each in zip(around, operands, strict=True)]
     if not all(keys) or not operands:
         return ()
-    first = derive(RULES[found.operation], operands, keys, lambda _: document, _detail(found, document))
+    extreme = found.operation in {Operation.largest, Operation.smallest}
+    rule = Derivation.extreme if extreme else Derivation(found.operation)
+    first = derive(rule, operands, keys, lambda _: document, _detail(found, document))
     shown = [row for row in rows if key(row)][:QUOTED]
     first = replace(first, carried_by=tuple(operands if len(operands) == 1 else shown or operands[:QUOTED]))
     quotes = tuple(Claim("", (key(row),), quote=row) for row in shown)

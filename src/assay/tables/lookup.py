@@ -173,9 +173,6 @@ def as_date(value: str) -> str | None:
     return found[0] if found else None
 
 
-# --- words and parts ------------------------------------------------------------------------------------------------
-
-
 def has_word(word: Word, there: frozenset[str]) -> bool:
     """Whether one of these stems is the word, or another form of it; numbers and codes must be equal."""
     if word.stem in there or stem_word(MEASURES.get(word.text, word.text)) in there:
@@ -215,9 +212,6 @@ def leftover(asked: TableQuestion, bound: frozenset[int]) -> list[Word] | None:
         if not second or verb.before not in known | AUXILIARIES or verb in asked.subject[:1]:
             return None
     return left
-
-
-# --- conditions -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,9 +324,6 @@ def _exceeds(value: str | float, sign: str, bound: object) -> bool:
     if str(value).startswith(str(bound)) if isinstance(value, str) else value == bound:
         return sign in INCLUSIVE
     return (value > bound) == bool(ABOVE.match(sign))  # type: ignore[operator]
-
-
-# --- readings -------------------------------------------------------------------------------------------------------
 
 
 QUALIFIED = re.compile(r"[(,/]|\b(?:per|of|in|by|at|for|from)\b")
@@ -516,8 +507,7 @@ def _cells(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> Ite
                 continue
             operation = Operation.rows if len(cells) > 1 else Operation.cell
             shown = rows if several else rows[:1]
-            answer = _answer(grid, operation, shown, tuple(cells.values()), target.column)
-            yield Reading(answer, chosen.left, (chosen.exact, target.whole))
+            yield _reading(grid, operation, shown, cells.values(), target, chosen)
 
 
 def _identified(asked: TableQuestion, grid: Grid, target: Target, chosen: Selection) -> bool:
@@ -540,11 +530,13 @@ def _beside_label(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition])
             yield Target(1, frozenset())
 
 
-def _answer(
-    grid: Grid, operation: Operation, rows: Sequence[TableRow], cells: Sequence[TableCell], column: int, value: str = ""
-) -> TableAnswer:
-    name = grid.table.columns[column]
-    return TableAnswer(operation, grid.document.id, grid.table, tuple(rows), tuple(cells), name, value)
+def _reading(
+    grid: Grid, operation: Operation, rows: Sequence[TableRow], cells: Iterable[TableCell],
+    target: Target, chosen: Selection, value: str = "",
+) -> Reading:  # fmt: skip
+    name = grid.table.columns[target.column]
+    answer = TableAnswer(operation, grid.document.id, grid.table, tuple(rows), tuple(cells), name, value)
+    return Reading(answer, chosen.left, (chosen.exact, target.whole))
 
 
 def _subject(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> Target | None:
@@ -574,8 +566,7 @@ def _counts(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> It
         labels = {grid.value(row, grid.key) for row in rows}
         if rows and len(labels) == len(rows) and (chosen.chosen or covered(asked.subject, grid.heads[grid.key])):
             cells = [row.cells[grid.key] for row in rows]
-            answer = _answer(grid, Operation.counted, rows, cells, grid.key, str(len(rows)))
-            yield Reading(answer, chosen.left, (chosen.exact, subject.whole))
+            yield _reading(grid, Operation.counted, rows, cells, subject, chosen, str(len(rows)))
 
 
 def _measures(asked: TableQuestion, grid: Grid) -> list[Target]:
@@ -612,8 +603,7 @@ def _extremes(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> 
             best = [row for value, row in values if value == top]
             cells = [cell for row in best for cell in (row.cells[column], row.cells[measure.column])]
             if len(best) <= 3 and all(cell.text for cell in cells):
-                answer = _answer(grid, asked.operation, best, cells, measure.column)
-                yield Reading(answer, chosen.left, (chosen.exact, measure.whole))
+                yield _reading(grid, asked.operation, best, cells, measure, chosen)
 
 
 def _totals(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> Iterator[Reading]:
@@ -628,8 +618,7 @@ def _totals(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> It
             if len(rows) > 1 and None not in values:
                 total = sum(value for value in values if value is not None)
                 cells = [row.cells[target.column] for row in rows]
-                answer = _answer(grid, Operation.total, rows, cells, target.column, f"{total:.10g}")
-                yield Reading(answer, chosen.left, (chosen.exact, target.whole))
+                yield _reading(grid, Operation.total, rows, cells, target, chosen, f"{total:.10g}")
 
 
 def is_total(name: str) -> bool:

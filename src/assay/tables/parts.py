@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from assay.core.tables import row_spans, table_rows, tables_within
@@ -157,9 +157,6 @@ def _level(row: TableRow) -> int:
     return groups.count(BETWEEN) + 1 if groups else 0
 
 
-# --- what is cited ----------------------------------------------------------------------------------------------------
-
-
 def _covered(row: TableRow, text: str, quote: Span | None) -> frozenset[int]:
     """The columns whose cells a quotation covers. What is in a row and in no cell belongs to its label, over two lines."""
     start, end = (max(quote[0], row.start), min(quote[1], row.end)) if quote else (0, 0)
@@ -189,9 +186,6 @@ def _cited_names(table: Table, text: str, quote: Span | None, places: Sequence[i
     return tuple(index for index, place in enumerate(places) if table.columns[place] and table.columns[place] in words)
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
-
-
 def _numeric(table: Table, text: str, places: Sequence[int]) -> tuple[int, ...]:
     """The places of columns with numbers: four of five cells at the beginning of the table are figures."""
     spans = row_spans(table)[: max(1, min(SAMPLE, MOST_READ // len(table.columns)))]
@@ -212,9 +206,6 @@ def _is_figure(words: str) -> bool:
 
 def _has_digit(words: str) -> bool:
     return any(map(str.isdigit, words))
-
-
-# --- as text ----------------------------------------------------------------------------------------------------------
 
 
 def text_table(part: TablePart) -> list[str]:
@@ -257,36 +248,36 @@ def blocks_after(
     document: Document, start: int, quote: Span | None = None, most: int = AT_ONCE, at: int | None = None
 ) -> list[Block]:
     """The blocks from an offset on. A table is shown from its first row, or around the quotation, or around `at`."""
+    return _filled(document, _turns(document, start, len(document.text)), quote, most, at, _first_part)
+
+
+def blocks_before(document: Document, end: int, quote: Span | None = None, most: int = AT_ONCE) -> list[Block]:
+    """The blocks that end at an offset."""
+    return _filled(document, reversed(list(_turns(document, 0, end))), quote, most, None, _last_part)[::-1]
+
+
+def _filled(
+    document: Document,
+    turns: Iterable[tuple[int, int, int]],
+    quote: Span | None,
+    most: int,
+    at: int | None,
+    cut: Callable[[str, int, int, int], Span],
+) -> list[Block]:
+    """Blocks of so many characters; the last text is cut where a paragraph ends or begins."""
     found: list[Block] = []
-    for low, high, number in _turns(document, start, len(document.text)):
+    for low, high, number in turns:
         if most <= 0:
             break
         if number:
             found.append(_table(document, number, quote, at))
         else:
-            cut = _paragraph_end(document.text, low, high, most)
-            found.append(Block(low, cut, document.text[low:cut]))
-            if cut < high:
+            start, end = cut(document.text, low, high, most)
+            found.append(Block(start, end, document.text[start:end]))
+            if end - start < high - low:
                 break
         most -= _weight(found[-1])
     return found
-
-
-def blocks_before(document: Document, end: int, quote: Span | None = None, most: int = AT_ONCE) -> list[Block]:
-    """The blocks that end at an offset."""
-    found: list[Block] = []
-    for low, high, number in reversed(list(_turns(document, 0, end))):
-        if most <= 0:
-            break
-        if number:
-            found.append(_table(document, number, quote))
-        else:
-            cut = _paragraph_start(document.text, low, high, most)
-            found.append(Block(cut, high, document.text[cut:high]))
-            if cut > low:
-                break
-        most -= _weight(found[-1])
-    return found[::-1]
 
 
 def blocks_within(document: Document, start: int, end: int) -> list[Block]:
@@ -316,7 +307,7 @@ def _turns(document: Document, start: int, end: int) -> Iterator[tuple[int, int,
         yield at, end, 0
 
 
-def _table(document: Document, number: int, quote: Span | None, at: int | None = None) -> Block:
+def _table(document: Document, number: int, quote: Span | None, at: int | None) -> Block:
     table = document.tables[number - 1]
     inside = [offset for offset in (quote[0] if quote else None, at) if offset is not None]
     wanted = next((offset for offset in inside if table.start < offset < table.end), None)
@@ -338,15 +329,15 @@ def _block_start(document: Document, at: int) -> int:
     return blank + 2 if blank >= 0 else floor
 
 
-def _paragraph_end(text: str, low: int, high: int, most: int) -> int:
+def _first_part(text: str, low: int, high: int, most: int) -> Span:
     if low + most >= high:
-        return high
+        return low, high
     blank = text.rfind("\n\n", low + most // 2, low + most)
-    return blank + 2 if blank >= 0 else low + most
+    return low, blank + 2 if blank >= 0 else low + most
 
 
-def _paragraph_start(text: str, low: int, high: int, most: int) -> int:
+def _last_part(text: str, low: int, high: int, most: int) -> Span:
     if high - most <= low:
-        return low
+        return low, high
     blank = text.find("\n\n", high - most, high - most // 2)
-    return blank + 2 if blank >= 0 else high - most
+    return (blank + 2 if blank >= 0 else high - most), high

@@ -11,21 +11,13 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from assay.agent import hop_ranking
-from assay.agent.context import RunContext, mark
+from assay.agent.context import RunContext, mark, run_before
 from assay.agent.hop_ranking import Lead
 from assay.agent.steps.read_evidence import build_calls, past_searches
 from assay.agent.toolbox import RULE_TOOLS
 from assay.agent.toolbox.reading import is_table, nearest, read_table, table_around, tables_in
 from assay.core.errors import ToolError
-from assay.core.events import (
-    RULES,
-    Call,
-    Decided,
-    Event,
-    Gathered,
-    Route,
-    ToolRan,
-)
+from assay.core.events import RULES, Call, Decided, Event, Gathered, Route, ToolRan
 from assay.core.run import Run
 from assay.core.types import Hit
 from assay.index.search_filter import filter_for
@@ -44,7 +36,8 @@ async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
         reply = await context.ask(Role.judge, name, kind, build_prompt, documents=sorted(documents), max_tokens=500)
         return None if isinstance(reply, NoReply) else reply[0]
 
-    before = _as_decided(run)
+    # Parallel calls do not see each other's results, also when only some are run again after a restart.
+    before = run_before(run, lambda event: not isinstance(event, Decided))
     tool_context = replace(
         context.tool_context,
         where=filter_for(run.where, context.tool_context.traits),
@@ -78,13 +71,6 @@ async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
     for ran in await asyncio.gather(*(made(one) for one in run.calls_waiting)):
         yield ran
-
-
-def _as_decided(run: Run) -> Run:
-    """The run as it was when its last calls were decided. Parallel calls do not see each other's results, also when
-    only some are run again after a restart."""
-    places = (place for place in range(len(run.events) - 1, -1, -1) if isinstance(run.events[place], Decided))
-    return Run(run.id, run.events[: next(places) + 1])
 
 
 BEST = 12  # passages that are likely to be weighed anyway

@@ -4,15 +4,15 @@ the draft's."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import cache
 
-from assay.agent.context import RunContext, mark
+from assay.agent.context import RunContext, mark, run_before, run_in_order
 from assay.agent.prompt_window import evidence_documents
 from assay.answer import compose
 from assay.answer import revise as revising
 from assay.answer.checking.judge import Judgement, JudgeRequest, agree, batches, unchanged_evidence
+from assay.answer.claims import Sources
 from assay.core.events import (
     RULES,
     Answered,
@@ -32,7 +32,7 @@ from assay.core.events import (
     Task,
 )
 from assay.core.run import Run, seal_of
-from assay.core.types import Answer, Claim, Verdict
+from assay.core.types import Answer, Claim, Evidence, Verdict
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -43,7 +43,7 @@ Placed = Sequence[tuple[int, Claim]]
 async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Settle by code what code can settle. A capable model judges the rest, in one request if it fits, and says whether
     the claims answer the question. Each verdict is published as soon as it is known."""
-    before = _before_checks(run)
+    before = run_before(run, lambda event: isinstance(event, ModelReplied | Checked | Failed | Resumed))
     sources = context.sources(run)
     document = cache(context.document)  # a synthesis has hundreds of claims on few documents
     standing = unchanged_evidence(run.evidence, document)
@@ -69,9 +69,11 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     claims = [claim for _, claim in open_]
     groups = [open_[each.start : each.stop] for each in batches(claims, run.evidence, judge_window(run))]
     if run.asked.brief is not None:
-        async for event in _judge_side_by_side(before, context, groups):
-            if event.place in unchecked:
-                yield event
+        left = iter(groups)
+        async for judgement in run_in_order(_judge(before, context, group, (), last=False) for group in groups):
+            for (place, _), claim in zip(next(left), judgement.claims, strict=True):
+                if place in unchecked:
+                    yield Checked(place, claim, judgement.by)
         return
     titles = compose.headings(run)
     accepted = _supported({place: claim for place, claim in settled.items() if place not in titles})
@@ -137,15 +139,6 @@ async def _read_claims(run: Run, context: RunContext, standing: Sequence[Claim])
     return Critiqued(answers, beside=not answers, final=True)
 
 
-def _before_checks(run: Run) -> Run:
-    """The run as it was before the first of these claims was checked. After a resume, the same claims are batched into
-    the same requests, so that recorded replies match."""
-    events = run.events
-    while isinstance(events[-1], ModelReplied | Checked | Failed | Resumed):
-        events = events[:-1]
-    return Run(run.id, events)
-
-
 def judge_window(run: Run) -> int:
     """Tokens of the smallest window among those who judge."""
     return min(
@@ -154,19 +147,27 @@ def judge_window(run: Run) -> int:
     )
 
 
-async def _judge_side_by_side(run: Run, context: RunContext, groups: Sequence[Placed]) -> AsyncIterator[Checked]:
-    """The verdicts on a synthesis, which answers no single question."""
-    work = [asyncio.ensure_future(_judge(run, context, group, (), last=False)) for group in groups]
-    found = dict(zip(work, groups, strict=True))
-    try:
-        for done in work:
-            judgement = await done
-            for (place, _), claim in zip(found[done], judgement.claims, strict=True):
-                yield Checked(place, claim, judgement.by)
-    finally:
-        for each in work:
-            each.cancel()
-        await asyncio.gather(*work, return_exceptions=True)
+async def judge_claims(
+    run: Run,
+    context: RunContext,
+    claims: Sequence[Claim],
+    evidence: Sequence[Evidence],
+    sources: Sources,
+    documents_of: Callable[[Claim], Iterable[str]],
+) -> list[Claim]:
+    """Claims beside those of a draft with their verdicts. `documents_of` a claim are those that it was made from."""
+    ruled = [context.judge.by_rule(claim, evidence, sources) for claim in claims]
+    open_ = [at for at, claim in enumerate(ruled) if context.judge.needs_model(claim)]
+    for batch in batches([ruled[at] for at in open_], evidence, judge_window(run)):
+        places = open_[batch.start : batch.stop]
+        request = JudgeRequest(tuple(ruled[at] for at in places))
+        documents = sorted({doc for at in places for doc in documents_of(claims[at])})
+        judgement = await context.judge.by_model(
+            request, evidence, sources, context.ask, mark=mark(run), documents=documents
+        )
+        for at, claim in zip(places, judgement.claims, strict=True):
+            ruled[at] = claim
+    return ruled
 
 
 async def _judge(run: Run, context: RunContext, group: Placed, accepted: Sequence[Claim], *, last: bool) -> Judgement:
@@ -228,10 +229,12 @@ def _reversed(request: JudgeRequest) -> JudgeRequest:
     )
 
 
-async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Yield the answer, or `Failed` if anything in it fails the final check."""
+async def deliver(
+    run: Run, context: RunContext, complete: Callable[[Answer], Answer] = lambda answer: answer
+) -> AsyncIterator[Event]:
+    """Yield the answer, or `Failed` if anything in it fails the final check. `complete` says what else is missing."""
     guard = compose.delivery_guard(run, context.document, context.judge)
-    answer = compose.guarded_answer(run, guard, context.titles(run), context.unreadable())
+    answer = complete(compose.guarded_answer(run, guard, context.titles(run), context.unreadable()))
     if wrong := compose.guarded_faults(answer, run, guard):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
         return
@@ -277,7 +280,7 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     asks = run.asked.has_model and not context.small(Role.write)
     due = dict(run.unsupported)
-    failing = _before_revision(run).unsupported
+    failing = run_before(run, _revises).unsupported
     revisable = [(place, claim) for place, claim in failing if asks and claim.quote is None][:REVISED]
     for place, claim in due.items():
         if (place, claim) not in revisable:
@@ -304,11 +307,6 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
             yield each
 
 
-def _before_revision(run: Run) -> Run:
-    """The run as it was before the first of these claims was revised. After a resume, the request is the same."""
-    events = run.events
-    while isinstance(last := events[-1], ModelReplied | Failed | Resumed | Revised):
-        if isinstance(last, Revised) and last.cause is RevisionCause.recited:
-            break
-        events = events[:-1]
-    return Run(run.id, events)
+def _revises(event: Event) -> bool:
+    revised = isinstance(event, Revised) and event.cause is not RevisionCause.recited
+    return revised or isinstance(event, ModelReplied | Failed | Resumed)

@@ -30,20 +30,10 @@ from assay.agent.toolbox.search import follow, recall, search_all
 from assay.answer import revise as revising
 from assay.answer.checking.judge import unchanged_evidence
 from assay.core.errors import ToolError
-from assay.core.events import (
-    RULES,
-    Call,
-    Decided,
-    Event,
-    Found,
-    Revised,
-    RevisionCause,
-    Route,
-    StopReason,
-)
+from assay.core.events import RULES, Call, Decided, Event, Found, Revised, RevisionCause, Route, StopReason
 from assay.core.events.describe import format_call
 from assay.core.run import Run
-from assay.core.types import Claim, Document, Scalar
+from assay.core.types import Claim, Document
 from assay.language.terms import content_terms, fold_case
 from assay.models.ask import ToolChoice, choose
 from assay.models.meter import NoReply
@@ -91,11 +81,11 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
 
 def planned_calls(run: Run) -> tuple[Call, ...]:
     """Parallel searches: one for each ready step not searched yet, and one for the reason the search was reopened."""
-    if run.every:
-        return _calls_for_set(run)
     wanted = step_searches(run)
     if again := prompt_window.reopening_request(run):
         wanted.insert(0, {"query": again})
+    if run.every:
+        return _calls_for_set(run, wanted)
     if not run.calls:
         wanted = wanted[:1] if run.route in SINGLE else [*wanted, {"query": run.query}]
     first = not any("query" in call.arguments and call.tool != recall.name for call in run.calls)
@@ -116,11 +106,8 @@ def step_searches(run: Run) -> list[dict[str, str | bool]]:
     return searches
 
 
-def _calls_for_set(run: Run) -> tuple[Call, ...]:
-    """Exhaustive searches, one for each ready step of the plan; then the documents with evidence are read to their end."""
-    wanted = step_searches(run)
-    if again := prompt_window.reopening_request(run):
-        wanted.insert(0, {"query": again})
+def _calls_for_set(run: Run, wanted: Sequence[Mapping[str, str | bool]]) -> tuple[Call, ...]:
+    """Exhaustive searches for what is wanted; then the documents with evidence are read to their end."""
     if not run.calls:
         wanted = wanted or [{"query": run.query}]
     calls, _ = _new(run, [(search_all.name, given) for given in wanted])
@@ -198,21 +185,14 @@ def already_called(run: Run, call: Call) -> bool:
 def same_call(one: Call, other: Call) -> bool:
     """Whether two calls are equal up to order and form of their words. The number of passages requested is ignored: a
     search that found nothing among eight finds nothing among nine."""
-    if one.tool != other.tool:
-        return False
-    left, right = _call_key(one), _call_key(other)
-    return left == right
+    return _call_key(one) == _call_key(other)
 
 
-def _call_key(call: Call) -> tuple[frozenset[str], str]:
+def _call_key(call: Call) -> tuple[str, frozenset[str], str]:
     free = {name: value for name, value in call.arguments.items() if name != "k"}
     query = str(free.pop("query", ""))
     terms = frozenset(content_terms(query)) - {"s"} or frozenset({fold_case(query)})  # "the site's" is "of the site"
-    return terms, json.dumps(_plain(free), sort_keys=True)
-
-
-def _plain(given: Mapping[str, Any]) -> dict[str, Scalar | list[str]]:
-    return {name: list(value) if isinstance(value, list | tuple) else value for name, value in given.items()}
+    return call.tool, terms, json.dumps(free, sort_keys=True)
 
 
 COMPUTED = {

@@ -3,7 +3,7 @@ evidence."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from assay.agent.context import RunContext, mark
@@ -23,14 +23,7 @@ from assay.agent.toolbox import collection
 from assay.agent.toolbox.reading import read_rows
 from assay.answer import draft as drafting
 from assay.answer import extracts
-from assay.core.events import (
-    RULES,
-    Drafted,
-    Event,
-    Gathered,
-    Route,
-    Task,
-)
+from assay.core.events import RULES, Drafted, Event, Gathered, Route, Task
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Derivation, Shape, Verdict
 from assay.language.glossary import describe_measures
@@ -52,31 +45,28 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield await draft_rework(run, context, fallback=fallback_due(run))
         return
     if not run.asked.has_model:
-        async for event in draft_by_rule(run, context):
-            yield event
+        yield await draft_by_rule(run, context)
         return
     if fallback_due(run):
-        async for event in draft_by_rule(run, context):
-            yield extracts.at_most_perhaps(event)  # a model has tried and failed
+        yield extracts.at_most_perhaps(await draft_by_rule(run, context))  # a model has tried and failed
         return
     if not run.evidence:
         yield Drafted((), Shape.prose, missing=(run.question,))
         return
     sources = context.sources(run)
     small = context.small(Role.write)
-    most = SHORT if small else LONG
     judged = run.judged
     missing = [each for each in (reopening_request(run), *(judged.missing if judged else ())) if each]
-    reply = await context.ask(
-        Role.write,
+    reply = await _write(
+        run,
+        context,
         "write",
-        drafting.Writing,
         lambda room: drafting.build_prompt(
             run.question,
             run.evidence,
             sources,
             mark(run),
-            min(room, most),
+            room,
             run.readings,
             missing,
             objections=run.objections,
@@ -84,13 +74,9 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
             definitions=describe_measures(run.question, context.glossary),
             today=run.asked.today,
         ),
-        schema=drafting.schema([each.key for each in run.evidence], calculations=not small),
-        documents=evidence_documents(run),
-        max_tokens=3000,
     )
     if isinstance(reply, NoReply):
-        async for event in draft_by_rule(run, context):
-            yield replace(event, fallback=(reply.why,))
+        yield replace(await draft_by_rule(run, context), fallback=(reply.why,))
         return
     value, by = reply
     drafted = drafting.read(value, run.question, run.evidence, by, sources)
@@ -123,18 +109,17 @@ async def _draft_direct(run: Run, context: RunContext) -> Drafted:
     return Drafted((), Shape.prose) if isinstance(reply, NoReply) else drafting.read_direct(*reply)
 
 
-async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]:
+async def draft_by_rule(run: Run, context: RunContext) -> Drafted:
     """What the catalogue or a table gives; otherwise extracts."""
     if not run.asked.has_model and (blocks := _computed(run, context)):
-        yield Drafted(blocks, Shape.sentence)
-    elif second_search(run):
-        yield await _draft_chain(run, context)
-    elif parts := joined_parts(run):
-        yield await _draft_parts(run, context, parts)
-    else:
-        read = await read_evidence(run, context, run.query)
-        drafted = extracts.draft(run.query, read.pieces, calibrated=read.calibrated)
-        yield drafted if await may_answer_turn(run, context, read) else extracts.as_nearest(drafted)
+        return Drafted(blocks, Shape.sentence)
+    if second_search(run):
+        return await _draft_chain(run, context)
+    if parts := joined_parts(run):
+        return await _draft_parts(run, context, parts)
+    read = await read_evidence(run, context, run.query)
+    drafted = extracts.draft(run.query, read.pieces, calibrated=read.calibrated)
+    return drafted if await may_answer_turn(run, context, read) else extracts.as_nearest(drafted)
 
 
 async def _draft_chain(run: Run, context: RunContext) -> Drafted:
@@ -259,7 +244,22 @@ async def draft_rework(run: Run, context: RunContext, *, fallback: bool = False)
     as_it_was = Drafted(blocks, last.whole.shape, last.whole.conflicts)
     if task is Task.check:
         return as_it_was
-    reply = await _write(run, context, blocks)
+    reply = await _write(
+        run,
+        context,
+        "rework",
+        lambda room: drafting.build_rework_prompt(
+            run.asked.question,
+            run.question,
+            blocks,
+            run.evidence,
+            context.sources(run),
+            mark(run),
+            room,
+            calculations=not context.small(Role.write),
+            today=run.asked.today,
+        ),
+    )
     if isinstance(reply, NoReply):
         return replace(as_it_was, fallback=(reply.why,))
     written, by = reply
@@ -267,24 +267,16 @@ async def draft_rework(run: Run, context: RunContext, *, fallback: bool = False)
     return replace(drafted, conflicts=drafted.conflicts or last.whole.conflicts) if drafted.blocks else drafted
 
 
-async def _write(run: Run, context: RunContext, blocks: Sequence[Block]) -> tuple[drafting.Writing, str] | NoReply:
-    sources, small = context.sources(run), context.small(Role.write)
-    most = SHORT if small else LONG
+async def _write(
+    run: Run, context: RunContext, name: str, build_prompt: Callable[[int], Mapping[str, str]]
+) -> tuple[drafting.Writing, str] | NoReply:
+    """What a model writes from the evidence; a small one sees less of it and calculates nothing."""
+    small = context.small(Role.write)
     return await context.ask(
         Role.write,
-        "rework",
+        name,
         drafting.Writing,
-        lambda room: drafting.build_rework_prompt(
-            run.asked.question,
-            run.question,
-            blocks,
-            run.evidence,
-            sources,
-            mark(run),
-            min(room, most),
-            calculations=not small,
-            today=run.asked.today,
-        ),
+        lambda room: build_prompt(min(room, SHORT if small else LONG)),
         schema=drafting.schema([each.key for each in run.evidence], calculations=not small),
         documents=evidence_documents(run),
         max_tokens=3000,

@@ -7,35 +7,21 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.agent import hop_ranking, prompt_window
-from assay.agent.context import RunContext, mark
+from assay.agent.context import RunContext, mark, run_before
 from assay.agent.steps.draft import reuse_evidence
 from assay.agent.steps.read_evidence import LED, past_searches
 from assay.agent.toolbox import TOOLS
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.reading import read_rows
 from assay.answer import weigh
-from assay.answer.weigh import BatchLimits, Weighed, Weights
+from assay.answer.weigh import BatchLimits, Weights
 from assay.core.errors import ModelError
-from assay.core.events import (
-    RULES,
-    Call,
-    Decided,
-    Event,
-    Failed,
-    Found,
-    Gathered,
-    Mode,
-    ModelReplied,
-    Resumed,
-    Route,
-    ToolRan,
-)
+from assay.core.events import Call, Decided, Event, Failed, Found, Gathered, Mode, ModelReplied, Resumed, Route, ToolRan
 from assay.core.run import Run
 from assay.core.types import Evidence, Hit, Passage
-from assay.language.injection import is_suspicious
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import AnswerModel, Role
 from assay.models.meter import NoReply
@@ -56,7 +42,7 @@ def gather(run: Run, context: RunContext) -> AsyncIterator[Event]:
 async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Evidence from the new passages that sift.py left, batched into requests that fit one context window."""
     waiting = {found.passage.id for found in run.unweighed}
-    sent = sorted(_before_weighing(run).unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
+    sent = sorted(run_before(run, _weighs).unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
     if len(sent) > SET:
         yield Gathered((), skipped=tuple(found.passage.id for found in sent[SET:]))
         sent = sent[:SET]
@@ -103,30 +89,15 @@ def _best_as_they_are(run: Run, sent: Sequence[Found]) -> Gathered:
     """The first passages of a search as evidence, without weighing: a higher rank is a higher score."""
     rare = weigh.rarity(run.question, [each.passage.text for each in sent])
     evidence = tuple(
-        Evidence(
-            weigh.evidence_key(each.passage),
-            each.passage,
-            weigh.best_sentence(each.passage, rare),
-            float(10 - place),
-            run.question,
-            flagged=is_suspicious(f"{each.passage.context}\n{each.passage.text}"),
-        )
+        weigh.as_evidence(each.passage, weigh.best_sentence(each.passage, rare), float(10 - place), run.question)
         for place, each in enumerate(sent[:ONE_SHOT])
     )
     return Gathered(evidence, tuple(each.passage.id for each in sent[ONE_SHOT:]))
 
 
-def _before_weighing(run: Run) -> Run:
-    """The run as it was before the first of these passages was weighed. After a resume, the same passages are batched
-    into the same requests, so that recorded replies match."""
-    events = run.events
-    while isinstance(last := events[-1], ModelReplied | Failed | Resumed) or _weighs(last):
-        events = events[:-1]
-    return Run(run.id, events)
-
-
 def _weighs(event: Event) -> bool:
-    return isinstance(event, Gathered) and bool(event.evidence or event.dropped)
+    weighed = isinstance(event, Gathered) and bool(event.evidence or event.dropped)
+    return weighed or isinstance(event, ModelReplied | Failed | Resumed)
 
 
 def _width(context: RunContext) -> BatchLimits:
@@ -152,10 +123,10 @@ async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gat
         max_tokens=150 + weigh.REPLY * len(group),
     )
     if isinstance(reply, NoReply):
-        ruled = _gathered(weigh.weigh_by_words(run.query, parts, group, context.cutoff), RULES)
+        ruled = weigh.weigh_by_words(run.query, parts, group, context.cutoff)
         return replace(ruled, why=reply.detail, fallback=(reply.why,))
     weights, by = reply
-    return _gathered(weigh.read(weights.passages, shown, run.question, context.cutoff), by)
+    return replace(weigh.read(weights.passages, shown, run.question, context.cutoff), by=by)
 
 
 async def _by_answer_model(run: Run, context: RunContext, reader: AnswerModel, sent: Sequence[Found]) -> Gathered:
@@ -172,7 +143,7 @@ async def _by_answer_model(run: Run, context: RunContext, reader: AnswerModel, s
         replace(each, span=(max(0, each.span[0] - left), max(0, each.span[1] - left)))
         for each, left in zip(best, above, strict=True)
     ]
-    return _gathered(weigh.weigh_by_readings(run.query, passages, readings, worth, context.cutoff), reader.name)
+    return replace(weigh.weigh_by_readings(run.query, passages, readings, worth, context.cutoff), by=reader.name)
 
 
 async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> Gathered:
@@ -187,11 +158,7 @@ async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> 
         )
     except Exception as error:  # a custom assessor may raise anything; the run can be resumed after a fix
         raise ModelError(f"The assessor failed ({type(error).__name__}: {error}).") from error
-    return _gathered(weigh.read(list(weights), shown, run.question, context.cutoff), "assessor")
-
-
-def _gathered(weighed: Weighed, by: str) -> Gathered:
-    return Gathered(weighed.evidence, weighed.dropped, by, inexact=weighed.inexact)
+    return replace(weigh.read(list(weights), shown, run.question, context.cutoff), by="assessor")
 
 
 async def gather_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -232,8 +199,7 @@ def _looked_up(run: Run) -> tuple[Evidence, ...]:
         words = weigh.best_sentence(passage, rare)
         if inside:
             words = weigh.quote(passage, inside[0][0] - passage.start, inside[0][1] - passage.start)
-        key, flagged = weigh.evidence_key(passage), is_suspicious(f"{passage.context}\n{passage.text}")
-        evidence.append(Evidence(key, passage, words, 10.0, run.question, flagged=flagged))
+        evidence.append(weigh.as_evidence(passage, words, 10.0, run.question))
     return tuple(evidence)
 
 
@@ -287,16 +253,12 @@ async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     yield Gathered((), skipped=tuple(each for each in waiting if each not in kept))
 
 
-class Score(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Score(BaseModel, extra="forbid"):
     id: str
     score: int = Field(ge=0, le=10)
 
 
-class Scores(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Scores(BaseModel, extra="forbid"):
     scores: list[Score] = Field(max_length=RERANKED)
 
 

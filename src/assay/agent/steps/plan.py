@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
@@ -34,9 +34,7 @@ WHOLE_SET = (
 Short = Annotated[str, Field(max_length=300)]
 
 
-class Proposed(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Proposed(BaseModel, extra="forbid"):
     id: Annotated[str, Field(pattern=r"^s[1-9]$")]
     question: Annotated[str, Field(min_length=1, max_length=400)]
     query: Short
@@ -46,9 +44,7 @@ class Proposed(BaseModel):
     until: Annotated[str, Field(max_length=40)] = ""
 
 
-class Planning(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Planning(BaseModel, extra="forbid"):
     steps: list[Proposed] = Field(min_length=1, max_length=MOST)
 
 
@@ -173,7 +169,6 @@ class Split:
 
     first: str
     second: str
-    noun: str  # what the thing is said to be; empty if nearly everything with a name is called so
 
 
 PREPOSITION = r"(?:in|at|on|from|for|by|with|to|of|under|through|near|during)"
@@ -190,10 +185,6 @@ PLACED = re.compile(
 # "the fact that …" describes nothing, and "the month that …" is no thing with a name.
 NOT_A_THING = frozenset(
     "fact idea claim way reason evidence day time times month year years date hour hours case amount number one".split()
-)
-GENERAL = frozenset(
-    "person man woman one place company firm supplier town city country organisation organization author state thing"
-    " document writer owner engineer director member employee colleague customer body party".split()
 )
 DO = frozenset("do does did can could will would should may might must".split())
 BE = frozenset("is are was were".split())
@@ -263,8 +254,7 @@ def _made(head: str, tail: str, first: str, noun: str) -> Split | None:
     several = re.search(r"[^su]s$", words[-1])
     if several or words[-1] in NOT_A_THING or any(map(_is_function_word, words)) or len(head.split()) < 2:
         return None
-    kind = "" if words[-1] in GENERAL else words[-1]
-    return Split(first, f"{' '.join(filter(None, (head.strip(), FOUND, tail)))}?", kind)
+    return Split(first, f"{' '.join(filter(None, (head.strip(), FOUND, tail)))}?")
 
 
 def _last(words: str) -> str:

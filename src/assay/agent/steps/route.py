@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark
@@ -49,9 +49,7 @@ SHOWN = 600  # tokens of the conversation shown to a model
 NEAREST, NEAREST_SMALL = 8, 4  # documents near the question that a model is shown
 
 
-class Routing(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Routing(BaseModel, extra="forbid"):
     route: Literal["direct", "lookup", "research"]
     every: bool = False
     readings: list[Annotated[str, Field(max_length=200)]] = Field(default_factory=list, max_length=4)

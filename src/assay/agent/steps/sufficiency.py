@@ -3,16 +3,15 @@ once for what the judge of the draft found missing."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
-from functools import cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.agent import prompt_window
-from assay.agent.context import Limits, RunContext
+from assay.agent.context import Limits, RunContext, run_before
 from assay.agent.steps.decide import COMPUTED, computes, matching_unread
 from assay.agent.steps.read_evidence import answer_first_step
 from assay.agent.toolbox.documents import some
@@ -37,23 +36,20 @@ from assay.language.injection import is_suspicious
 from assay.language.terms import fold_case
 from assay.models.llm import Role
 from assay.models.meter import NoReply
+from assay.models.replies import type_schema
 
 VALUES = 6  # things that one step may find
 
 Short = Annotated[str, Field(max_length=200)]
 
 
-class StepAnswer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class StepAnswer(BaseModel, extra="forbid"):
     step: str
     value: Short
     key: str
 
 
-class Sufficiency(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Sufficiency(BaseModel, extra="forbid"):
     answers: list[StepAnswer] = Field(default_factory=list, max_length=12)
     enough: bool
     missing: list[Short] = Field(default_factory=list, max_length=6)
@@ -92,7 +88,7 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if run.every and (read_in_vain or len(run.plan.steps if run.plan else ()) < 2):
         yield _judge_set(run, unread)
         return
-    before = _before_judgement(run)
+    before = run_before(run, lambda event: isinstance(event, StepAnswered))
     reply = await context.ask(
         Role.judge,
         "judge",
@@ -136,14 +132,6 @@ def _judge_set(run: Run, unread: Sequence[str]) -> Judged:
     return Judged(True, (), why if partly else "every document that matches was read to its end")
 
 
-def _before_judgement(run: Run) -> Run:
-    """The run without bindings from an interrupted judgement, so that the prompt is the same as before."""
-    events = run.events
-    while isinstance(events[-1], StepAnswered):
-        events = events[:-1]
-    return Run(run.id, events)
-
-
 def _build_prompt(run: Run, context: RunContext, room: int) -> Mapping[str, str]:
     fixed = {"question": run.question, "steps": prompt_window.render_steps(run)}
     rest = max(100, room - sum(prompt_window.estimate_tokens(each) for each in fixed.values()) - 40)
@@ -153,14 +141,9 @@ def _build_prompt(run: Run, context: RunContext, room: int) -> Mapping[str, str]
     }
 
 
-@cache
-def _form() -> str:
-    return json.dumps(Sufficiency.model_json_schema())
-
-
 def schema(run: Run) -> dict[str, Any]:
     """The reply's JSON schema, restricted to existing steps and keys."""
-    made = json.loads(_form())
+    made = deepcopy(type_schema(Sufficiency))
     found = made["$defs"]["StepAnswer"]["properties"]
     found["step"] = {"type": "string", "enum": [step.id for step in (run.plan.steps if run.plan else ())] or ["s1"]}
     found["key"] = {"type": "string", "enum": [each.key for each in run.evidence]}

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.agent.context import RunContext, mark
 from assay.agent.prompt_window import LATEST, conversation, documents_of, is_talk, render_history
@@ -32,10 +32,8 @@ ALONE = 0.9  # probability of an answer to a turn's own words from which on it s
 SHORT = 25  # characters of an earlier question that may not say what it is about
 
 
-class Turn(BaseModel):
+class Turn(BaseModel, extra="forbid"):
     """The latest turn as a model reads it: what it is about, and as a question that stands alone."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     about: Literal["question", "answer", "talk"] = "question"
     doubt: bool = False
@@ -164,9 +162,7 @@ SUMMARISED = 3000  # tokens of the conversation shown to a model
 LONGEST_SUMMARY = 1500  # characters
 
 
-class Summary(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
+class Summary(BaseModel, extra="forbid"):
     summary: Annotated[str, Field(max_length=LONGEST_SUMMARY)]
 
 

@@ -18,6 +18,7 @@ from assay.core.formats import formats_by_label, formats_by_noun
 from assay.core.types import Hit, file_name
 from assay.language.dates import MONTHS
 from assay.language.terms import content_terms, fold_case
+from assay.store.documents import Traits
 from assay.tables.derive import LISTED
 
 DEEP = 400  # passages read in search of a mention
@@ -33,10 +34,7 @@ async def catalogue(context: ToolContext, question: Query) -> Result:
     asked = parse(question)
     if asked is None:
         return Result((), "it is not about the collection")
-    listed = [
-        Listed(each.id, file_name(each.uri), each.title, tuple(each.authors), each.date, each.kind)
-        for each in sorted(context.traits(), key=lambda each: each.uri)
-    ]
+    listed = sorted(context.traits(), key=lambda each: each.uri)
     mentioning = await _mentioning(context, asked)
     selected = select(asked, listed, list(mentioning or ()))
     if mentioning is None or not selected:
@@ -102,18 +100,6 @@ class CatalogueQuestion:
     kinds: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A document as the catalogue has it."""
-
-    id: str
-    name: str
-    title: str
-    authors: tuple[str, ...]
-    date: str | None
-    kind: str
-
-
 KINDS, LABELS = formats_by_noun(), formats_by_label()  # words that name a format select it
 PLAIN = "document|file|source|text|paper|article|item|publication|record"
 NOUN = (
@@ -143,41 +129,33 @@ WRITE = r"(?:written|published|issued|dated|sent|created|released|prepared)"
 CALLED = re.compile(rf"\b{NOUN}\b", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One form of a question about the collection."""
-
-    pattern: re.Pattern[str]
-    wanted: Wanted
-    limit: Limit
-
-
-def _form(pattern: str, wanted: Wanted, limit: Limit) -> Form:
-    return Form(re.compile(rf"{pattern}\W*", re.I), wanted, limit)
-
-
 LEAD = rf"(?:(?P<count>how many)|{OPEN})"
 DATED = rf"(?:(?:{CREATED} |(?:are |were )?dated )(?:in |from )?|(?:are |were |date )?(?:from|in|of) ){YEAR}"
 END = r"(?:(?P<newest>newest|latest|most recent|youngest)|oldest|earliest|first)"
 WHO = r"who (?:wrote|authored|sent|prepared|published|issued|(?:is|are|was|were) the (?:authors?|writers?|senders?) of)"
-FORMS = (
-    _form(rf"{LEAD} {NOUN} (?:that )?{SPEAK} (?P<words>.+)", Wanted.documents, Limit.mention),
-    _form(rf"{LEAD} {NOUN}(?: do (?:you|we) have)? {TOPIC} (?P<words>.+)", Wanted.documents, Limit.about),
-    _form(rf"{LEAD} {NOUN} (?:{CREATED} by {THIS}|(?:by|from) (?P<by>(?!\d).+))", Wanted.documents, Limit.author),
-    _form(rf"(?:what|which {NOUN}) did (?P<about>.+) (?:write|author|send|publish)", Wanted.documents, Limit.author),
-    _form(rf"{LEAD} {NOUN} {DATED}", Wanted.documents, Limit.dated),
-    _form(rf"{LEAD} (?:are |is )?(?:the )?{NOUN}{PLACE}", Wanted.documents, Limit.everything),
-    _form(
-        rf"(?:what|which)(?: is|'s)? (?:the |our |my )?{END} {NOUN}(?: is this)?{PLACE}", Wanted.documents, Limit.oldest
-    ),
-    _form(rf"which {NOUN} is (?:the )?{END}", Wanted.documents, Limit.oldest),
-    _form(rf"{WHO} {THIS}", Wanted.authors, Limit.named),
-    _form(rf"by whom (?:is|was|were) {THIS} (?:written|sent|published)", Wanted.authors, Limit.named),
-    _form(rf"when (?:was|were|is) {THIS} {WRITE}", Wanted.date, Limit.named),
-    _form(rf"(?:(?:what|which) (?:is|was) the date of|how old is) {THIS}", Wanted.date, Limit.named),
-    _form(rf"(?:what|which) date (?:is|was|does) {THIS}(?: {WRITE}| have| bear| carry)", Wanted.date, Limit.named),
-    _form(rf"what (?:is|was) the (?:full |exact )?title of {THIS}", Wanted.titled, Limit.named),
-    _form(rf"what is {THIS} (?:called|titled|entitled)", Wanted.titled, Limit.named),
+FORMS = tuple(  # of a question about the collection
+    (re.compile(rf"{pattern}\W*", re.I), wanted, limit)
+    for pattern, wanted, limit in (
+        (rf"{LEAD} {NOUN} (?:that )?{SPEAK} (?P<words>.+)", Wanted.documents, Limit.mention),
+        (rf"{LEAD} {NOUN}(?: do (?:you|we) have)? {TOPIC} (?P<words>.+)", Wanted.documents, Limit.about),
+        (rf"{LEAD} {NOUN} (?:{CREATED} by {THIS}|(?:by|from) (?P<by>(?!\d).+))", Wanted.documents, Limit.author),
+        (rf"(?:what|which {NOUN}) did (?P<about>.+) (?:write|author|send|publish)", Wanted.documents, Limit.author),
+        (rf"{LEAD} {NOUN} {DATED}", Wanted.documents, Limit.dated),
+        (rf"{LEAD} (?:are |is )?(?:the )?{NOUN}{PLACE}", Wanted.documents, Limit.everything),
+        (
+            rf"(?:what|which)(?: is|'s)? (?:the |our |my )?{END} {NOUN}(?: is this)?{PLACE}",
+            Wanted.documents,
+            Limit.oldest,
+        ),
+        (rf"which {NOUN} is (?:the )?{END}", Wanted.documents, Limit.oldest),
+        (rf"{WHO} {THIS}", Wanted.authors, Limit.named),
+        (rf"by whom (?:is|was|were) {THIS} (?:written|sent|published)", Wanted.authors, Limit.named),
+        (rf"when (?:was|were|is) {THIS} {WRITE}", Wanted.date, Limit.named),
+        (rf"(?:(?:what|which) (?:is|was) the date of|how old is) {THIS}", Wanted.date, Limit.named),
+        (rf"(?:what|which) date (?:is|was|does) {THIS}(?: {WRITE}| have| bear| carry)", Wanted.date, Limit.named),
+        (rf"what (?:is|was) the (?:full |exact )?title of {THIS}", Wanted.titled, Limit.named),
+        (rf"what is {THIS} (?:called|titled|entitled)", Wanted.titled, Limit.named),
+    )
 )
 PRONOUNS = frozenset("it they them this that these those".split())
 
@@ -185,19 +163,19 @@ PRONOUNS = frozenset("it they them this that these those".split())
 def parse(question: str) -> CatalogueQuestion | None:
     """The question as one about the collection; None if it is not wholly of a known form."""
     plain = " ".join(question.strip().rstrip("?.! ").split())
-    for form in FORMS:
-        match = form.pattern.fullmatch(plain)
+    for pattern, wanted, limit in FORMS:
+        match = pattern.fullmatch(plain)
         if match is None:
             continue
         parts = match.groupdict()
         said = (parts.get(each) for each in ("words", "about", "by", "day"))
         words = next(filter(None, said), "").strip(" \"“”'‘’")
-        if form.limit in {Limit.mention, Limit.about, Limit.author, Limit.named} and not _names_something(words):
+        if limit in {Limit.mention, Limit.about, Limit.author, Limit.named} and not _names_something(words):
             continue
-        if form.limit in {Limit.mention, Limit.about} and re.search(r"\b(?:and|or|but|not|which|that|who)\b", words):
+        if limit in {Limit.mention, Limit.about} and re.search(r"\b(?:and|or|but|not|which|that|who)\b", words):
             continue  # more than one condition
-        wanted = Wanted.number if parts.get("count") else form.wanted
-        limit = Limit.newest if parts.get("newest") else form.limit
+        wanted = Wanted.number if parts.get("count") else wanted
+        limit = Limit.newest if parts.get("newest") else limit
         return CatalogueQuestion(wanted, limit, words, _kinds(match))
     return None
 
@@ -215,7 +193,7 @@ def _kinds(match: re.Match[str]) -> tuple[str, ...]:
 # --- selecting ------------------------------------------------------------------------------------------------------
 
 
-def select(asked: CatalogueQuestion, documents: Sequence[Listed], mentioning: Sequence[str] = ()) -> list[Listed]:
+def select(asked: CatalogueQuestion, documents: Sequence[Traits], mentioning: Sequence[str] = ()) -> list[Traits]:
     """The documents that the question is about, oldest first where dates matter; `mentioning` are the ids of those whose
     text contains its words. Empty if it names none, or a single one is asked for and several fit."""
     among = [each for each in documents if not asked.kinds or each.kind in asked.kinds]
@@ -225,20 +203,22 @@ def select(asked: CatalogueQuestion, documents: Sequence[Listed], mentioning: Se
         case Limit.mention:
             return [each for each in among if each.id in mentioning]
         case Limit.about:
-            titled = [each for each in among if _has_all(f"{each.title} {_spaced(each.name)}", asked.words)]
+            titled = [each for each in among if _has_all(f"{each.title} {_spaced(each.uri)}", asked.words)]
             return titled or [each for each in among if each.id in mentioning]
         case Limit.author:
             return [each for each in among if any(_has_all(author, asked.words) for author in each.authors)]
         case Limit.dated:
             return [each for each in among if (each.date or "").startswith(_iso(asked.words))]
         case Limit.newest | Limit.oldest:
-            dated = sorted((each for each in among if each.date), key=lambda each: (each.date or "", each.name))
+            dated = sorted(
+                (each for each in among if each.date), key=lambda each: (each.date or "", file_name(each.uri))
+            )
             return dated[-1:] if asked.limit is Limit.newest else dated[:1]
         case Limit.named:
             return _named(asked, documents)
 
 
-def _named(asked: CatalogueQuestion, documents: Sequence[Listed]) -> list[Listed]:
+def _named(asked: CatalogueQuestion, documents: Sequence[Traits]) -> list[Traits]:
     """The one document that the words name by its title and file name, best of all; empty if two fit as well."""
     kinds = next((found for match in CALLED.finditer(asked.words) if (found := _kinds(match))), ())
     plain = CALLED.sub(" ", asked.words)
@@ -247,11 +227,11 @@ def _named(asked: CatalogueQuestion, documents: Sequence[Listed]) -> list[Listed
     )
     if not wanted:
         return []
-    fitting: list[tuple[float, Listed]] = []
+    fitting: list[tuple[float, Traits]] = []
     for each in documents:
         if kinds and each.kind not in kinds:
             continue
-        title, name = set(content_terms(each.title)), set(content_terms(_spaced(each.name)))
+        title, name = set(content_terms(each.title)), set(content_terms(_spaced(each.uri)))
         if wanted <= title | name:
             fitting.append((len(wanted) / max(1, len(title)), each))
     fitting.sort(key=lambda pair: -pair[0])
@@ -263,8 +243,8 @@ def _named(asked: CatalogueQuestion, documents: Sequence[Listed]) -> list[Listed
     return [each for each in valued if asked.wanted is not Wanted.authors or each.authors]
 
 
-def _spaced(name: str) -> str:
-    return re.sub(r"[-_.]+", " ", name)
+def _spaced(uri: str) -> str:
+    return re.sub(r"[-_.]+", " ", file_name(uri))
 
 
 def _has_all(text: str, words: str) -> bool:

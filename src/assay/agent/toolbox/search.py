@@ -3,9 +3,11 @@ for the rules."""
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from datetime import date
-from typing import Annotated
+from functools import wraps
+from typing import Annotated, Any
 
 from assay.agent.tool import (
     LONG_QUERY,
@@ -55,34 +57,22 @@ async def search(
     meta: only documents with this author, organisation, period, kind or tag: author=Ann Lee
     undated: with since or until, also documents without a date
     """
-    return await search_filtered(
-        context, query, k, *build_filter(context, since, until, type, base, meta, undated=undated)
-    )
-
-
-async def search_filtered(context: ToolContext, query: str, k: int, where: Filter, undated: int) -> Result:
+    where, left_out = build_filter(context, since, until, type, base, meta, undated=undated)
     hits = await context.retrieve(query, k, where)
-    note = describe_hits(hits) or nothing(limited=where != EVERYTHING, undated=undated)
-    return Result(as_found(hits), note, undated=undated)
+    note = describe_hits(hits) or nothing(limited=where != EVERYTHING, undated=left_out)
+    return Result(as_found(hits), note, undated=left_out)
 
 
 def search_in(name: str, base: str, description: str) -> Tool:
     """A search tool restricted to one knowledge base, with the base's description in its docstring."""
 
-    async def body(
-        context: ToolContext,
-        query: Query,
-        k: Count = 8,
-        since: Brief = "",
-        until: Brief = "",
-        type: Brief = "",
-        meta: Brief = "",
-        undated: bool = False,
-    ) -> Result:
-        return await search_filtered(
-            context, query, k, *build_filter(context, since, until, type, base, meta, undated=undated)
-        )
+    @wraps(search.body)
+    async def body(context: ToolContext, **given: Any) -> Result:
+        return await search.body(context, base=base, **given)
 
+    whole = inspect.signature(search.body)
+    own = [each for each in whole.parameters.values() if each.name != "base"]
+    body.__signature__ = whole.replace(parameters=own)  # pyright: ignore[reportAttributeAccessIssue]
     lines = search.about.partition("\n\n")[2].splitlines()
     arguments = "\n".join(line for line in lines if not line.startswith("base:"))
     about = f"Search the knowledge base {shown(base)!r} by words and by meaning. {shown(description, 300)}".strip()

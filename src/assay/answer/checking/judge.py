@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay import prompts
 from assay.answer.checking import claim_rules
@@ -32,22 +32,7 @@ from assay.prompts import fence
 from assay.tables import derive
 
 Documents = Callable[[str], Document | None]
-
-
-class AskModel(Protocol):
-    """Sends a prompt to the model of a role and parses the reply as a given type: `RunContext.ask`."""
-
-    def __call__(
-        self,
-        role: Role,
-        name: str,
-        kind: type[Rulings],
-        build_prompt: Callable[[int], Mapping[str, str]],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        documents: Sequence[str] = (),
-        max_tokens: int = 1024,
-    ) -> Awaitable[tuple[Rulings, str] | NoReply]: ...
+AskModel = Callable[..., Awaitable["tuple[Rulings, str] | NoReply"]]  # `RunContext.ask`
 
 
 class Judge(Protocol):
@@ -206,10 +191,8 @@ DIFFER = "two judgements differ"
 SOMETHING = "a part of what the question asks for"
 
 
-class Ruling(BaseModel):
+class Ruling(BaseModel, extra="forbid"):
     """A verdict on one claim, by its number in the request, and the words that carry it."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     claim: int
     why: str = ""
@@ -217,11 +200,9 @@ class Ruling(BaseModel):
     words: list[str] = Field(default_factory=list, max_length=12)
 
 
-class Rulings(BaseModel):
+class Rulings(BaseModel, extra="forbid"):
     """The rulings, and a judgement of the claims as an answer: whether they answer the question, what is missing, and
     what to search for, if a search could help."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     rulings: list[Ruling]
     answers: bool = True

@@ -18,31 +18,11 @@ from sqlalchemy import Connection, text
 from assay.core.codec import START
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import WORKSPACE
-from assay.governance.audit.witness import (
-    MARK,
-    WitnessLine,
-    file_size,
-    is_signed_by,
-    is_signed_erasure,
-    read_heads,
-    read_records,
-)
+from assay.governance.audit import witness
+from assay.governance.audit.witness import MARK, WitnessLine
 from assay.store.database import DAMAGED, Store
-from assay.store.runs import seals
-from assay.store.runs.chains import (
-    ROWS,
-    Erasures,
-    FaultKind,
-    Handovers,
-    RecordFault,
-    RecordRow,
-    RunFlags,
-    erasures,
-    handovers,
-    link_of,
-    run_faults,
-    stored_run,
-)
+from assay.store.runs import chains, seals
+from assay.store.runs.chains import Erasures, FaultKind, Handovers, RecordFault, RecordRow, RunFlags
 from assay.store.runs.seals import Seal
 
 MOST = 100  # maximum number of reported faults; the first is the one that matters
@@ -108,16 +88,16 @@ def _verify(
 ) -> Verification:
     begun = time.monotonic()
     # Taken before the records are read, so that records sealed meanwhile do not count as missing.
-    size = file_size(place) if place else 0
+    size = witness.file_size(place) if place else 0
     with store.read() as connection, reading(connection):
         sealed, wrong = _check_heads(connection, place, size, keys)
         upto, signers = (sealed.n, set(keys) or {sealed.key}) if sealed else (0, set[str]())
         workspace = seals.identity(connection)
 
         def signed(n: int, note: Mapping[str, Any]) -> bool:
-            return n <= upto or is_signed_erasure(workspace, note, signers)
+            return n <= upto or witness.is_signed_erasure(workspace, note, signers)
 
-        erased, handed = erasures(connection, run, sealed=upto, signed=signed), handovers(connection)
+        erased, handed = chains.erasures(connection, run, sealed=upto, signed=signed), chains.handovers(connection)
         found: list[RecordFault] = []
         parted: RecordFault | None = None
         if run:
@@ -177,14 +157,14 @@ def _lenient_text(connection: Connection) -> Iterator[None]:
 
 def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterator[RecordFault]:
     """The first record that differs from the witness or, after the end of the witness, from its link."""
-    witnessed = read_records(place, size) if place else iter(())
+    witnessed = witness.read_records(place, size) if place else iter(())
     link, before = START, 0
     for row in _stored_records(connection):
         line = next(witnessed, None)
         if line is not None and (row.n, row.run, row.seq, row.hash) != line[:4]:
             yield classify_difference(connection, row, line, place, size)
             return
-        link = link_of(row.n, row.hash, link) or ""
+        link = chains.link_of(row.n, row.hash, link) or ""
         if row.n != before + 1:
             yield RecordFault(
                 row.run, row.seq, FaultKind.reordered, LAST, f"it is number {row.n}, and {before + 1} is missing"
@@ -235,7 +215,7 @@ def _run_faults(
                 say(done, every)
             yield row
 
-    rows = map(RecordRow._make, _stream(connection, ROWS.format(where="")))
+    rows = map(RecordRow._make, _stream(connection, chains.ROWS.format(where="")))
     for run, own in groupby(rows, key=itemgetter(0)):
         while listing is not None and _before(listing[0], run):
             yield from _without_records(*listing, erased)
@@ -243,7 +223,7 @@ def _run_faults(
         entry = None
         if listing is not None and listing[0] == run:
             entry, listing = listing[1], next(listed, None)
-        yield from run_faults(run, counted(own), entry, erased, handed)
+        yield from chains.run_faults(run, counted(own), entry, erased, handed)
         for _ in counted(own):  # drain what a fault has left unread
             pass
     while listing is not None:
@@ -253,7 +233,7 @@ def _run_faults(
 
 def _without_records(run: str, entry: RunFlags, erased: Erasures) -> Iterator[RecordFault]:
     """A run without records is a fault only if it was delivered."""
-    return run_faults(run, (), entry, erased, Handovers()) if entry.delivered else iter(())
+    return chains.run_faults(run, (), entry, erased, Handovers()) if entry.delivered else iter(())
 
 
 def _before(left: Any, right: Any) -> bool:
@@ -285,8 +265,8 @@ def _single_run_faults(
     connection: Connection, run: str, place: Path | None, size: int, erased: Erasures, handed: Handovers
 ) -> Iterator[RecordFault]:
     """The same for one run: its chain, and each of its records against the witness."""
-    rows, entry = stored_run(connection, run)
-    own = [each for each in read_records(place, size) if each.run == run] if place else []
+    rows, entry = chains.stored_run(connection, run)
+    own = [each for each in witness.read_records(place, size) if each.run == run] if place else []
     if not rows and not own and entry is None:
         raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
     by_place = {row.seq: row for row in rows}
@@ -300,7 +280,7 @@ def _single_run_faults(
             here = StoredRecord(row.n, row.run, row.seq, row.hash, "", row.digest)
             yield classify_difference(connection, here, line, place, size)
             break
-    yield from run_faults(run, rows, entry, erased, handed)
+    yield from chains.run_faults(run, rows, entry, erased, handed)
 
 
 def _check_heads(
@@ -320,7 +300,7 @@ def _check_heads(
         if own:
             wrong.append("the second place has lost its witness")
         return None, _as_faults(wrong)
-    last = _last_valid_seal(connection, read_heads(place, size), workspace, keys, wrong, "in the second place")
+    last = _last_valid_seal(connection, witness.read_heads(place, size), workspace, keys, wrong, "in the second place")
     return (LastSeal(last.n, last.at, str(place), last.key) if last else None), _as_faults(wrong)
 
 
@@ -343,7 +323,7 @@ def _last_valid_seal(
             wrong.append(f"head {seal.n} {where} is of another workspace")
         elif seal.key not in expected:
             wrong.append(f"head {seal.n} {where} was signed with another key")
-        elif not is_signed_by(seal.key, seal.signature, seal.signed):
+        elif not witness.is_signed_by(seal.key, seal.signature, seal.signed):
             wrong.append(f"head {seal.n} {where} was not signed with its key")
         elif found is None or found[3] != seal.link:
             wrong.append(f"head {seal.n} {where} is of other records than there are")
@@ -422,7 +402,7 @@ def _any_left(connection: Connection, run: str) -> bool:
 def _in_witness(place: Path, size: int, line: WitnessLine, here: StoredRecord) -> tuple[int, int]:
     """How often the witness lists each of the two, from the first difference on."""
     keys = ((line.run, line.mark), (here.run, here.mark))
-    counts = Counter((each.run, each.mark) for each in read_records(place, size) if each.n >= line.n)
+    counts = Counter((each.run, each.mark) for each in witness.read_records(place, size) if each.n >= line.n)
     return counts[keys[0]], counts[keys[1]]
 
 

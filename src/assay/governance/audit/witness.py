@@ -121,10 +121,8 @@ def read_end(file: Path) -> WitnessEnd:
         with file.open("rb") as tail:
             tail.seek(max(size - back, 0))
             block = tail.read(size - max(size - back, 0))
-        read_records = block.splitlines(keepends=True)
-        parsed = [
-            each for each in map(_parse_line, read_records if back >= size else read_records[1:]) if each is not None
-        ]
+        lines = block.splitlines(keepends=True)
+        parsed = [_parse_line(each) for each in (lines if back >= size else lines[1:])]
         line = next((each for each in reversed(parsed) if isinstance(each, WitnessLine)), None)
         seal = next((each for each in reversed(parsed) if isinstance(each, Seal)), None)
         if back >= size or (line and seal):

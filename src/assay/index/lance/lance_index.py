@@ -21,23 +21,13 @@ from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.types import Hit, Row
 from assay.index.encoding import query_vector, query_words, table_name
 from assay.index.filters import EVERYTHING, Eq, Filter
-from assay.index.lance import matrix
-from assay.index.lance.read import (
-    MemoryLimits,
-    TableSnapshot,
-    approximate_neighbours,
-    best_by_words,
-    locate,
-    versions,
-    view,
-    word_index,
-)
+from assay.index.lance import matrix, read
 from assay.index.lance.rows import PAYLOAD, made_on_demand, packed, take_rows, to_arrow, to_hits, to_rows
 from assay.index.lance.sql import compile, literal
 from assay.index.lance.tables import TablePlace, build_indices, damaged, open_table
 from assay.index.lance.words import query_terms
 from assay.index.lease import lease_path, shared_lease
-from assay.index.protocol import NO_INDEX
+from assay.index.protocol import NO_INDEX, Index
 
 if TYPE_CHECKING:
     from lancedb.table import AsyncTable
@@ -50,19 +40,17 @@ UNTIDY = 8  # versions; each write adds one, and a few cost a search nothing
 
 
 @dataclass(slots=True)
-class LanceIndex:
+class LanceIndex(Index):
     """An `Index` over one table. Any number may be open on the same table, in any number of processes."""
 
     place: TablePlace
     name: str
     dim: int
     table: AsyncTable  # its name has the base and its creation: a rebuilt table is another table
-    limits: MemoryLimits = field(default_factory=MemoryLimits)
+    limits: read.MemoryLimits = field(default_factory=read.MemoryLimits)
     lock_timeout: float = LOCK_TIMEOUT
-    _view: TableSnapshot | None = None
+    _view: read.TableSnapshot | None = None
     _loading: dict[asyncio.AbstractEventLoop, asyncio.Lock] = field(default_factory=dict)
-
-    # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def upsert(self, rows: Sequence[Row]) -> None:
         if not rows:
@@ -97,7 +85,7 @@ class LanceIndex:
             if erase := bool(deletions) or await self.place.is_marked(self.name):
                 await self._write(self._part_fragments)
             await self._write(self._tidy)
-            if erase or not await self._read(lambda: word_index(self.table)):
+            if erase or not await self._read(lambda: read.word_index(self.table)):
                 # Merging rows into the index keeps the words of deleted rows in it; only a rebuild removes them.
                 await self._write(lambda: build_indices(self.table))
             await self._approximate()
@@ -117,8 +105,6 @@ class LanceIndex:
 
     async def is_untidy(self) -> bool:
         return len(await self._read(self._versions)) > UNTIDY
-
-    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> Sequence[Hit]:
         query = query_vector(vector, self.dim)
@@ -159,10 +145,8 @@ class LanceIndex:
         by_id = {row.passage.id: row for row in to_rows(found, self.dim)}
         return [by_id[id] for id in ids if id in by_id]
 
-    # ── internals ─────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _versions(self) -> frozenset[str]:
-        return await versions(self.place, self.table.name)
+        return await read.versions(self.place, self.table.name)
 
     async def _merge(self, rows: Sequence[Row]) -> int:
         """Write rows; returns how many of them there were already."""
@@ -173,7 +157,7 @@ class LanceIndex:
 
     async def _dense(self, query: np.ndarray, k: int, where: Filter) -> Sequence[Hit]:
         found = await self._in_memory("dense", lambda snapshot: matrix.nearest(snapshot, query, k, where))
-        return await approximate_neighbours(self.table, query, k, where) if found is None else found
+        return await read.approximate_neighbours(self.table, query, k, where) if found is None else found
 
     async def _in_memory(
         self, channel: str, search: Callable[[matrix.Snapshot], matrix.RankedRows]
@@ -208,13 +192,15 @@ class LanceIndex:
             # A filter that accepts every row can be omitted; the access filter usually does.
             all_of_it = all(mask.wanted == each.living for mask, each in zip(masks, now.snapshot.blocks, strict=True))
             asked = EVERYTHING if all_of_it else where
-            row_ids, scores = await best_by_words(self.table, words, k, asked, folded=now.folded)
+            row_ids, scores = await read.best_by_words(self.table, words, k, asked, folded=now.folded)
             near = now.snapshot.located(row_ids)
             if await self._versions() == now.versions and len(near) == len(row_ids):
                 return await self._worded(row_ids, scores, near, k)
             # A writer was faster: the view may not match the version that was searched.
-        row_ids, scores = await best_by_words(self.table, words, k, where, folded=False)
-        return await self._worded(row_ids, scores, await locate(self.table, row_ids, self.dim) if row_ids else {}, k)
+        row_ids, scores = await read.best_by_words(self.table, words, k, where, folded=False)
+        return await self._worded(
+            row_ids, scores, await read.locate(self.table, row_ids, self.dim) if row_ids else {}, k
+        )
 
     async def _worded(
         self, row_ids: Sequence[int], scores: Sequence[float], near: Mapping[int, matrix.LocatedRow], k: int
@@ -235,7 +221,7 @@ class LanceIndex:
         hits = made_on_demand(rows, channel)
         return hits if rows.ids and "" not in rows.doc_ids else list(hits)
 
-    async def _fresh(self) -> TableSnapshot:
+    async def _fresh(self) -> read.TableSnapshot:
         """The current state of the table, including writes by other processes."""
         if self._view is not None and self._view.versions == await self._versions():
             return self._view
@@ -247,7 +233,7 @@ class LanceIndex:
                 if now is not None and now.versions == names:
                     return now
                 old = now.snapshot if now is not None else None
-                loaded = await view(self.table, names, old, self.dim, self.limits)
+                loaded = await read.view(self.table, names, old, self.dim, self.limits)
                 # Reads follow writers, so what was read is one version only if the version is still the same.
                 if await self._versions() == names:
                     self._view = loaded
@@ -311,7 +297,7 @@ async def open_index(
     dim: int,
     *,
     create: bool,
-    limits: MemoryLimits | None = None,
+    limits: read.MemoryLimits | None = None,
     lock_timeout: float = LOCK_TIMEOUT,
 ) -> LanceIndex:
     """Open the index of a knowledge base; with `create`, create it first if it does not exist."""
@@ -322,7 +308,7 @@ async def open_index(
         async with place.lock(name, lock_timeout):
             if await asyncio.to_thread(place.find, name) is None:
                 await place.create(name, dim)
-    return LanceIndex(place, name, dim, await open_table(place, name, dim), limits or MemoryLimits(), lock_timeout)
+    return LanceIndex(place, name, dim, await open_table(place, name, dim), limits or read.MemoryLimits(), lock_timeout)
 
 
 @dataclass(frozen=True, slots=True)

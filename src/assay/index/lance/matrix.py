@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assay.core.types import Scalar
 from assay.index.filters import And, Contains, Filter, In, Not, Or, matches
 from assay.index.lance.words import WordBlock, WordWeights, bm25, joined, word_weights
 from assay.index.protocol import Vectors
@@ -26,11 +25,10 @@ MASKS = 32  # filters cached per snapshot, including the access filters
 
 @dataclass(frozen=True, slots=True)
 class FieldColumn:
-    """One field of every row as codes into its distinct values; −1 if a row does not have the field."""
+    """One field of every row as codes of its distinct values; −1 if a row does not have the field."""
 
     codes: np.ndarray
-    values: tuple[Scalar, ...]
-    lookup: Mapping[tuple[type, Scalar], int]  # keyed by type too: True, 1 and 1.0 are equal but print differently
+    values: Mapping[str, int]  # with their codes, in the order of these
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,11 +107,9 @@ class Snapshot:
             self._weights.append(word_weights([(each.words, each.alive) for each in self.blocks if each.words]))
         return self._weights[0]
 
-    def without_texts(self) -> Snapshot:
-        return Snapshot(self.version, tuple(replace(each, texts=None, text_bytes=0) for each in self.blocks))
-
-    def without_words(self) -> Snapshot:
-        return Snapshot(self.version, tuple(replace(each, words=None) for each in self.blocks))
+    def without(self, **parts: object) -> Snapshot:
+        """The same rows, with these parts of their blocks emptied."""
+        return Snapshot(self.version, tuple(replace(each, **parts) for each in self.blocks))
 
     def located(self, row_ids: Sequence[int]) -> dict[int, LocatedRow]:
         """The known data of those of these rows that are alive."""
@@ -144,10 +140,10 @@ class RankedRows(NamedTuple):
 NO_ROWS = RankedRows((), (), (), (), (), ())
 
 
-def column(values: Sequence[Scalar | None]) -> FieldColumn:
-    lookup: dict[tuple[type, Scalar], int] = {}
-    codes = (-1 if value is None else lookup.setdefault((type(value), value), len(lookup)) for value in values)
-    return _column(np.fromiter(codes, np.int32, len(values)), lookup)
+def column(values: Sequence[str | None]) -> FieldColumn:
+    known: dict[str, int] = {}
+    codes = (-1 if value is None else known.setdefault(value, len(known)) for value in values)
+    return FieldColumn(np.fromiter(codes, np.int32, len(values)), known)
 
 
 def block(
@@ -161,14 +157,9 @@ def block(
     """A block of living rows, which come sorted by row id."""
     size = 0 if texts is None else sum(map(len, texts))
     alive = np.ones(len(row_ids), bool)
-    doc_ids = _doc_ids(columns.get("doc"), len(row_ids))
+    of = columns.get("doc")  # the last entry is what code −1 points to
+    doc_ids = np.full(len(row_ids), "", object) if of is None else np.array([*of.values, ""], object)[of.codes]
     return VectorBlock(row_ids, ids, doc_ids, vectors, _lengths(vectors), columns, alive, texts, size, words)
-
-
-def _doc_ids(col: FieldColumn | None, rows: int) -> np.ndarray:
-    if col is None:
-        return np.full(rows, "", object)
-    return np.array([*map(str, col.values), ""], object)[col.codes]  # the last entry is what code −1 points to
 
 
 def _lengths(vectors: np.ndarray) -> np.ndarray:
@@ -242,10 +233,7 @@ def _verdicts(where: In | Contains, col: FieldColumn) -> np.ndarray:
     """The filter's result for each distinct value, and at the end, where code −1 points, for a missing one."""
     if isinstance(where, In):
         verdicts = np.zeros(len(col.values) + 1, bool)
-        for value in where.values:
-            for kind in (str,) if isinstance(value, str) else (int, float, bool):
-                if (code := col.lookup.get((kind, value))) is not None:
-                    verdicts[code] = True
+        verdicts[[col.values[value] for value in where.values if value in col.values]] = True
         return verdicts
     found = [matches(where, {where.field: value}) for value in col.values]
     return np.array([*found, matches(where, {})], bool)
@@ -339,14 +327,10 @@ def _merged(left: VectorBlock, right: VectorBlock) -> VectorBlock:
 
 
 def _joined(left: FieldColumn | None, right: FieldColumn | None, keep: np.ndarray, more: np.ndarray) -> FieldColumn:
-    lookup = dict(left.lookup) if left else {}
+    known = dict(left.values) if left else {}
     first = left.codes[keep] if left else np.full(np.count_nonzero(keep), -1, np.int32)
     second = np.full(np.count_nonzero(more), -1, np.int32)
     if right:
-        codes = [lookup.setdefault(key, len(lookup)) for key in right.lookup]
+        codes = [known.setdefault(value, len(known)) for value in right.values]
         second = np.array([*codes, -1], np.int32)[right.codes[more]]  # the last entry maps code −1
-    return _column(np.concatenate([first, second]), lookup)
-
-
-def _column(codes: np.ndarray, lookup: Mapping[tuple[type, Scalar], int]) -> FieldColumn:
-    return FieldColumn(codes, tuple(value for _, value in lookup), lookup)
+    return FieldColumn(np.concatenate([first, second]), known)

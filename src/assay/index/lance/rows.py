@@ -10,10 +10,10 @@ import numpy as np
 from pydantic_core import from_json
 
 from assay.core.errors import StoreError
-from assay.core.types import Hit, Passage, Row, Scalar
+from assay.core.types import Hit, Passage, Row
 from assay.index.encoding import row_vector
 from assay.index.lance import matrix
-from assay.index.lance.sql import COLUMNS, exact, folded, has_column
+from assay.index.lance.sql import COLUMNS, exact, folded
 from assay.index.lance.words import WordBlock, pack_terms, word_block
 from assay.index.protocol import HitList
 
@@ -61,13 +61,11 @@ def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema, *, terms: bool) ->
         "id": [passage.id for passage in passages],
         "body": bodies,
         "about": [_about(row) for row in rows],
-        "extra": [
-            _json({name: value for name, value in row.fields.items() if not has_column(name, value)}) for row in rows
-        ],
+        "extra": [_json({name: value for name, value in row.fields.items() if name not in COLUMNS}) for row in rows],
         "exact": [exact(row.fields) for row in rows],
         "folded": [folded(row.fields) for row in rows],
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dim),
-        **{f"f_{name}": [_text(row.fields.get(name)) for row in rows] for name in COLUMNS},
+        **{f"f_{name}": [row.fields.get(name) for row in rows] for name in COLUMNS},
     }
     if TERMS in shape.names:
         columns[TERMS] = [pack_terms(body) if terms else None for body in bodies]
@@ -126,10 +124,9 @@ def vectors_of(table: pa.Table, dim: int) -> np.ndarray:
 
 def to_block(table: pa.Table, dim: int, texts: np.ndarray | None = None) -> matrix.VectorBlock:
     columns = {name: _dictionary(table[f"f_{name}"]) for name in COLUMNS}
-    extras: list[dict[str, Scalar]] = [json.loads(text) if text != "{}" else {} for text in table["extra"].to_pylist()]
+    extras: list[dict[str, str]] = [json.loads(text) if text != "{}" else {} for text in table["extra"].to_pylist()]
     for name in dict.fromkeys(name for extra in extras for name in extra):
-        own = matrix.column([extra.get(name) for extra in extras])
-        columns[name] = _laid_over(columns[name], own) if name in columns else own
+        columns[name] = matrix.column([extra.get(name) for extra in extras])
     ids = np.empty(table.num_rows, object)
     ids[:] = table["id"].to_pylist()
     words = _words(table[TERMS]) if TERMS in table.column_names else None
@@ -163,28 +160,15 @@ def _passage(body: str, about: list[Any]) -> Passage:
 
 def hit_of(body: str, about: list[Any], vector: np.ndarray, scores: dict[str, float], rank: int) -> Hit:
     fields = about[FIELDS]
-    return Hit(_passage(body, about), vector, scores, rank, str(fields.get("title", "")), fields)
+    return Hit(_passage(body, about), vector, scores, rank, fields.get("title", ""), fields)
 
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _text(value: Scalar | None) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _dictionary(values: pa.ChunkedArray) -> matrix.FieldColumn:
     encoded = values.combine_chunks().dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
     texts = encoded.dictionary.to_pylist()
-    return matrix.FieldColumn(codes, tuple(texts), {(str, text): code for code, text in enumerate(texts)})
-
-
-def _laid_over(texts: matrix.FieldColumn, others: matrix.FieldColumn) -> matrix.FieldColumn:
-    """A well-known field with numbers in some rows: one column of both."""
-    values: list[Scalar | None] = [
-        others.values[other] if other >= 0 else texts.values[text] if text >= 0 else None
-        for text, other in zip(texts.codes, others.codes, strict=True)
-    ]
-    return matrix.column(values)
+    return matrix.FieldColumn(codes, {text: code for code, text in enumerate(texts)})

@@ -1,9 +1,8 @@
 """Filter → SQL for Lance, and the encoding of the fields that the SQL reads. Pure; `filters.matches` defines the semantics.
 
-The well-known fields have their own columns. Any other field, and any value that is not text, is in `exact`, a
-string of `key value` pairs; `folded` has every field case-folded, because SQL's lower() is not Python's casefold().
-Unicode noncharacters delimit both, and noncharacters inside keys and values are escaped by three others, so
-that no key or value can cross a delimiter.
+The well-known fields have their own columns. Any other field is in `exact`, a string of `key value` pairs; `folded` has every
+field case-folded, because SQL's lower() is not Python's casefold(). Unicode noncharacters delimit both, and noncharacters
+inside keys and values are escaped by three others, so that no key or value can cross a delimiter.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assay.core.errors import UserError
-from assay.core.types import Scalar
-from assay.index.encoding import join_conditions, sortable_value, storable, storable_key
+from assay.index.encoding import join_conditions, storable, storable_key
 from assay.index.filters import And, Contains, Filter, In, Not, Or
 
 COLUMNS = ("base", "doc", "source", "title", "date", "type", "language", "label")
@@ -29,18 +27,14 @@ def compile(where: Filter) -> str:
     return _compile(where, wanted=True, depth=0)
 
 
-def exact(fields: Mapping[str, Scalar]) -> str:
-    """The fields that have no column of their own, or whose value is not text: `⟨key|value⟨key|value⟨`."""
-    return _pairs({name: _value(value) for name, value in fields.items() if not has_column(name, value)})
+def exact(fields: Mapping[str, str]) -> str:
+    """The fields that have no column of their own: `⟨key|value⟨key|value⟨`."""
+    return _pairs({name: _value(value) for name, value in fields.items() if name not in COLUMNS})
 
 
-def folded(fields: Mapping[str, Scalar]) -> str:
+def folded(fields: Mapping[str, str]) -> str:
     """Every field as case-folded text, which `Contains` searches."""
-    return _pairs({name: str(value).casefold().translate(_ESCAPES) for name, value in fields.items()})
-
-
-def has_column(name: str, value: Scalar) -> bool:
-    return name in COLUMNS and isinstance(value, str)
+    return _pairs({name: value.casefold().translate(_ESCAPES) for name, value in fields.items()})
 
 
 def literal(text: str) -> str:
@@ -77,14 +71,11 @@ def _leaf(where: In | Contains) -> str:
             return f"contains(split_part(split_part(folded, {start}, 2), {literal(_END)}, 1), {sought})"
 
 
-def _among(name: str, values: Sequence[Scalar]) -> str:
-    usable = [value for value in values if storable(value)]
-    in_column = [value for value in usable if isinstance(value, str) and has_column(name, value)]
-    elsewhere = {_value(value) for value in usable if not has_column(name, value)}
-    tests = [f"contains(exact, {literal(_END + _key(name) + _MID + value + _END)})" for value in sorted(elsewhere)]
-    if in_column:
-        listed = ", ".join(literal(value) for value in dict.fromkeys(in_column))
-        tests.append(f"f_{name} IN ({listed})")
+def _among(name: str, values: Sequence[str]) -> str:
+    usable = sorted({value for value in values if storable(value)})
+    if name in COLUMNS:
+        return f"f_{name} IN ({', '.join(map(literal, usable))})" if usable else "FALSE"
+    tests = [f"contains(exact, {literal(_END + _key(name) + _MID + _value(value) + _END)})" for value in usable]
     return join_conditions("OR", tests) if tests else "FALSE"
 
 
@@ -97,7 +88,5 @@ def _key(name: str) -> str:
     return storable_key(name).translate(_ESCAPES)
 
 
-def _value(value: Scalar) -> str:
-    if isinstance(value, str):
-        return "s" + value.translate(_ESCAPES)
-    return "n" + sortable_value(value)
+def _value(value: str) -> str:
+    return "s" + value.translate(_ESCAPES)

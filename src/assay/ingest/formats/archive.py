@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import io
 import posixpath
+import re
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from assay.ingest.metadata import file_fields
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 LOCKED = "It is locked with a password; save a copy without one and add that."
 _MEMBERS = 50_000
+CHARACTERS = {"tab": " ", "ptab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}  # that are elements of their own
+RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 
 @contextmanager
@@ -159,32 +163,36 @@ def joined_text(element: Element | None, *names: str, by: str = " ") -> str:
     return by.join(part.text or "" for part in inside(element, *(names or ("t",))))
 
 
-@dataclass(frozen=True, slots=True)
-class OfficeProperties:
-    title: str = ""
-    authors: tuple[str, ...] = ()
-    date: str | None = None
-    language: str | None = None
-
-
-def office_properties(archive: Archive) -> OfficeProperties:
-    """The properties that an Office file declares, as far as they are plausible."""
-    part = archive.linked("", "core-properties") or "docProps/core.xml"
-    root = archive.side_xml(part)
+def office_properties(archive: Archive) -> dict[str, Any]:
+    """Title, authors, date and language that an Office file declares, as far as they are plausible."""
+    root = archive.side_xml(archive.linked("", "core-properties") or "docProps/core.xml")
     fields = {local_name(field): field.text or "" for field in children(root)}
-    return OfficeProperties(
-        title=file_fields.plausible_title(fields.get("title", "")),
-        authors=file_fields.parse_authors(fields.get("creator", "")),
-        date=_dated(
-            file_fields.parse_date(fields.get("created", "")), file_fields.parse_date(fields.get("modified", ""))
-        ),
-        language=(fields.get("language", "").split("-")[0].lower() or None),
-    )
+    created, modified = (file_fields.parse_date(fields.get(name, "")) for name in ("created", "modified"))
+    # One that was modified in a later year was probably created from another document.
+    copied = created and modified and modified[:4] > created[:4]
+    return {
+        "title": file_fields.plausible_title(fields.get("title", "")),
+        "authors": file_fields.parse_authors(fields.get("creator", "")),
+        "date": modified if copied else created or modified,
+        "language": fields.get("language", "").split("-")[0].lower() or None,
+    }
 
 
-def _dated(created: str | None, modified: str | None) -> str | None:
-    """The day of creation, unless the file was modified in a later year: then it was probably created from another document."""
-    return modified if created and modified and modified[:4] > created[:4] else created or modified
+SAME_COLOUR = "in the colour of the background"
+CLOSE = 12  # of 255: colours that a reader cannot tell apart
+
+
+def same_colour(ink: str, ground: str | None) -> bool:
+    """Whether a reader cannot tell text from its background. Colours are six hexadecimal digits; others are not known."""
+    if ground is None or not re.fullmatch(r"[0-9A-Fa-f]{6}", ink):
+        return False
+    parts = zip(bytes.fromhex(ink), bytes.fromhex(ground), strict=True)
+    return max(abs(one - other) for one, other in parts) <= CLOSE
+
+
+def whole(number: str, unsaid: int = 0) -> int:
+    """A number that a file gives; `unsaid` if it is none."""
+    return int(number) if re.fullmatch(r"\s*-?[0-9]{1,18}\s*", number) else unsaid
 
 
 def formula(element: Element | None) -> str:
@@ -196,27 +204,24 @@ def formula(element: Element | None) -> str:
         return element.text or ""
     if name.endswith("Pr"):
         return ""
-    part = {local_name(found): formula(found) for found in children(element, *_PARTS)}
-    below = f"_{_grouped(part['sub'])}" if part.get("sub") else ""
-    above = f"^{_grouped(part['sup'])}" if part.get("sup") else ""
-    if name == "f":
-        return f"{_grouped(part.get('num', ''))}/{_grouped(part.get('den', ''))}"
-    if name in {"sSup", "sSub", "sSubSup", "sPre"}:
-        return part.get("e", "") + below + above
-    if name == "rad":
-        return f"{part.get('deg', '')}√({part.get('e', '')})"
+    part = defaultdict(str, {local_name(found): formula(found) for found in children(element, *_PARTS)})
+    below = f"_{_grouped(part['sub'])}" if part["sub"] else ""
+    above = f"^{_grouped(part['sup'])}" if part["sup"] else ""
     if name == "d":
         opening = value(element, "dPr", "begChr") if child(element, "dPr", "begChr") is not None else "("
         closing = {"(": ")", "[": "]", "{": "}", "|": "|"}.get(opening, "")
         return opening + ", ".join(map(formula, children(element, "e"))) + closing
-    if name == "nary":
-        sign = value(element, "naryPr", "chr") if child(element, "naryPr", "chr") is not None else "∫"
-        return f"{sign}{below}{above} {part.get('e', '')}"
-    if name == "func":
-        return f"{part.get('fName', '')} {part.get('e', '')}"
     if name == "mr":
         return ", ".join(formula(found) for found in element) + "; "
-    return "".join(formula(found) for found in element)
+    sign = value(element, "naryPr", "chr") if child(element, "naryPr", "chr") is not None else "∫"
+    forms = {
+        "f": f"{_grouped(part['num'])}/{_grouped(part['den'])}",
+        "rad": f"{part['deg']}√({part['e']})",
+        "nary": f"{sign}{below}{above} {part['e']}",
+        "func": f"{part['fName']} {part['e']}",
+        **dict.fromkeys(("sSup", "sSub", "sSubSup", "sPre"), part["e"] + below + above),
+    }
+    return forms[name] if name in forms else "".join(formula(found) for found in element)
 
 
 _PARTS = ("num", "den", "e", "sub", "sup", "deg", "fName")

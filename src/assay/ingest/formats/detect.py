@@ -6,10 +6,10 @@ the name.
 
 from __future__ import annotations
 
-import importlib
 import re
 import zipfile
 from dataclasses import replace
+from pkgutil import resolve_name
 
 from assay.core.formats import FORMATS, Format, format_named, format_of_suffix
 from assay.ingest.formats.archive import LOCKED, open_archive
@@ -70,8 +70,7 @@ def read(data: bytes, name: str, limits: FileLimits) -> Parsed:
     """The document in these bytes. Raises `Refused`; never returns a document without text."""
     if len(data) > limits.bytes:
         raise Refused(Status.too_large, limits.describe_excess(len(data)))
-    module, _, function = detect_format(data, name, limits).parser.partition(":")
-    parsed: Parsed = getattr(importlib.import_module(module), function)(data, name, limits)
+    parsed: Parsed = resolve_name(detect_format(data, name, limits).parser)(data, name, limits)
     return complete(parsed, limits, name)
 
 
@@ -82,12 +81,7 @@ def complete(parsed: Parsed, limits: FileLimits, name: str = "") -> Parsed:
 
     if not parsed.text.strip():
         raise Refused(Status.empty, "There is no text in it; check that this is the right file.")
-    if len(parsed.text) > limits.characters:
-        why = f"It holds more than {limits.characters:,} characters; split it or raise the limit on characters."
-        raise Refused(Status.too_large, why)
-    if len(parsed.pages) > limits.pages:
-        why = f"It has more than {limits.pages:,} pages; split it or raise the limit on pages."
-        raise Refused(Status.too_large, why)
+    limits.check(characters=len(parsed.text), pages=len(parsed.pages))
     filled = with_declared_units(fill_metadata(parsed, name))
     return replace(filled, language=parsed.language or identify_language(parsed.text))
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+from lxml.etree import _Element as Element
+from selectolax.lexbor import LexborHTMLParser
 
 from assay.core.printable import tidy_whitespace
 from assay.core.types import Section
@@ -15,7 +18,6 @@ from assay.ingest.formats.archive import (
     child,
     inside,
     joined_text,
-    local_name,
     open_archive,
     parse_xml,
     refuse_damaged,
@@ -24,9 +26,6 @@ from assay.ingest.formats.html import decode_page, write_visible
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
-
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
 
 # Obfuscated fonts do not mean that the book is encrypted.
 _FONTS_ONLY = frozenset({"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"})
@@ -42,13 +41,14 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         root = archive.xml(package)
         if root is None:
             raise Refused(Status.corrupt, "It holds no book; fetch it again from where it came from.")
-        fields = _metadata_fields(root)
+        names = ("title", "creator", "date", "language")
+        fields = {name: [part.text for part in inside(root, name) if part.text] for name in names}
         _write_chapters(archive, package, root, out)
     return out.parsed(
-        title=file_fields.plausible_title(next(iter(fields.get("title", [])), "")),
-        authors=file_fields.parse_authors(*fields.get("creator", [])),
-        date=next(filter(None, map(file_fields.parse_date, fields.get("date", []))), None),
-        language=next(iter(fields.get("language", [])), "").split("-")[0].lower() or None,
+        title=file_fields.plausible_title(next(iter(fields["title"]), "")),
+        authors=file_fields.parse_authors(*fields["creator"]),
+        date=next(filter(None, map(file_fields.parse_date, fields["date"])), None),
+        language=next(iter(fields["language"]), "").split("-")[0].lower() or None,
         empty="Its chapters hold no text; if its pages are pictures, convert it to PDF and read that with OCR.",
     )
 
@@ -67,18 +67,10 @@ def _package(archive: Archive) -> str:
     return next((stored for stored in archive.names.values() if stored.lower().endswith(".opf")), "")
 
 
-def _metadata_fields(root: Element) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for part in inside(root, "title", "creator", "date", "language"):
-        if part.text:
-            found.setdefault(local_name(part), []).append(part.text)
-    return found
-
-
 def _write_chapters(archive: Archive, package: str, root: Element, out: TextBuilder) -> None:
     items = {attribute(part, "id"): part for part in inside(root, "item")}
     folder = posixpath.dirname(package)
-    contents = _contents(archive, folder, root, items)
+    contents = _contents(archive, folder, items)
     missing = 0
     for part in inside(root, "itemref"):
         item = items.get(attribute(part, "idref"))
@@ -111,32 +103,25 @@ def _member(folder: str, href: str) -> str:
     return posixpath.normpath(posixpath.join(folder, unquote(href.partition("#")[0])))
 
 
-def _contents(archive: Archive, folder: str, root: Element, items: dict[str, Element]) -> dict[str, str]:
+def _contents(archive: Archive, folder: str, items: dict[str, Element]) -> dict[str, str]:
     """Member → its title in the table of contents (EPUB 2 or 3)."""
     members = {_member(folder, attribute(item, "href")): item for item in items.values()}
     there = {member: item for member, item in members.items() if member in archive}
     for member, item in there.items():
         if "nav" in attribute(item, "properties").split():
-            return _linked(archive.read(member), posixpath.dirname(member))
+            links = LexborHTMLParser(decode_page(archive.read(member))).css("nav a[href]")
+            return _titles(member, ((link.attributes.get("href") or "", link.text()) for link in links))
     for member, item in there.items():
         if attribute(item, "media-type") == "application/x-dtbncx+xml":
-            return _points(parse_xml(archive.read(member)), posixpath.dirname(member))
+            points = inside(parse_xml(archive.read(member)), "navPoint")
+            named = ((attribute(child(point, "content"), "src"), child(point, "navLabel")) for point in points)
+            return _titles(member, ((source, joined_text(label, "text")) for source, label in named))
     return {}
 
 
-def _linked(page: bytes, folder: str) -> dict[str, str]:
-    from selectolax.lexbor import LexborHTMLParser
-
+def _titles(contents: str, entries: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The first title for each member that a table of contents leads to."""
     found: dict[str, str] = {}
-    for link in LexborHTMLParser(decode_page(page)).css("nav a[href]"):
-        member = _member(folder, link.attributes.get("href") or "")
-        found.setdefault(member, tidy_whitespace(link.text()).replace("\n", " "))
-    return found
-
-
-def _points(root: Element, folder: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for point in inside(root, "navPoint"):
-        words = tidy_whitespace(joined_text(child(point, "navLabel"), "text"))
-        found.setdefault(_member(folder, attribute(child(point, "content"), "src")), words)
+    for href, words in entries:
+        found.setdefault(_member(posixpath.dirname(contents), href), tidy_whitespace(words).replace("\n", " "))
     return found

@@ -6,20 +6,21 @@ the selection to text.
 
 from __future__ import annotations
 
+import email
 import json
+import logging
 import re
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from lxml.etree import tostring
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from assay.ingest.formats.html_hidden import Pruned, remove_hidden
 from assay.ingest.formats.html_text import limit_depth, remove_permalinks, write_tree
 from assay.ingest.formats.text import TextBuilder, decode
 from assay.ingest.metadata.file_fields import parse_authors, parse_date, plausible_title
 from assay.ingest.parsed import FileLimits, Parsed
-
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
-    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _CHARSET = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""", re.I
@@ -29,9 +30,7 @@ _DEEP = 150  # levels; trafilatura recurses once per level
 _SHORT = 1500  # characters; a page this short has little beside its content
 _LONG = 2_000_000  # characters; no article is this long, and the selection would be slow
 _WHOLE = 0.95  # of the visible text
-_SECTIONS = (
-    6  # a page with as many headings is a handbook: an element that holds it is taken whole, lists and tables included
-)
+_SECTIONS = 6  # headings of a handbook: an element that holds it is taken whole, lists and tables included
 _MOSTLY = 0.8  # of the text outside menus
 _UNSAID = 5  # hidden words; nearly every page has a few for screen readers
 
@@ -45,8 +44,6 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
 
 def _page_of_archive(data: bytes) -> bytes:
     """The page in a web archive (MHTML), which has the form of an e-mail; empty if there is none."""
-    import email
-
     parts = (part for part in email.message_from_bytes(data).walk() if part.get_content_type() == "text/html")
     payload = next((part.get_payload(decode=True) for part in parts), b"")
     return payload if isinstance(payload, bytes) else b""
@@ -58,8 +55,6 @@ def decode_page(data: bytes) -> str:
 
 
 def parse_page(source: str, limits: FileLimits) -> Parsed:
-    from selectolax.lexbor import LexborHTMLParser
-
     tree = LexborHTMLParser(limit_depth(source))
     remove_permalinks(tree)
     facts = _facts(tree)
@@ -76,8 +71,6 @@ def parse_page(source: str, limits: FileLimits) -> Parsed:
 
 def write_visible(source: str, out: TextBuilder, below: int = 0) -> None:
     """Append all visible text of this HTML: for a book chapter or a message, where all of it is content."""
-    from selectolax.lexbor import LexborHTMLParser
-
     tree = LexborHTMLParser(limit_depth(source))
     remove_permalinks(tree)
     _report(remove_hidden(tree), out)
@@ -118,8 +111,6 @@ def _written(node: LexborNode | None, limits: FileLimits) -> TextBuilder:
     return out
 
 
-# --- metadata of the page -------------------------------------------------------------------------------------------
-
 _TITLES = ("citation_title", "dc.title", "og:title", "twitter:title")
 _AUTHORS = ("citation_author", "citation_authors", "dc.creator", "author", "article:author", "parsely-author")
 _DATES = (
@@ -127,6 +118,7 @@ _DATES = (
     "datepublished", "dc.date.issued", "dcterms.issued", "dc.date", "dcterms.date", "dcterms.created", "pubdate",
     "publish-date", "publication_date", "parsely-pub-date", "sailthru.date", "date",
 )  # fmt: skip
+_TIMES = "time[pubdate][datetime], time[itemprop=datePublished][datetime], article header time[datetime]"
 _ARTICLE = re.compile(r"article|posting|report|webpage|book|thesis|review|recipe|dataset|creativework", re.IGNORECASE)
 
 
@@ -136,46 +128,33 @@ def _facts(tree: LexborHTMLParser) -> dict[str, Any]:
         key = node.attributes.get("name") or node.attributes.get("property") or node.attributes.get("itemprop") or ""
         metas.setdefault(key.strip().lower(), []).append(node.attributes.get("content") or "")
     linked = _linked_data(tree)
+    people = linked.get("author") or linked.get("creator") or []
+    named = [person.get("name") if isinstance(person, dict) else person for person in _listed(people)]
+    times = [node.attributes.get("datetime") or "" for node in tree.css(_TIMES)[:1]]
+    titles = (_text(linked.get("headline")), *(value for key in _TITLES for value in metas.get(key, ())))
+    dates = (_text(linked.get("datePublished")), *(value for key in _DATES for value in metas.get(key, ())), *times)
+    authors = (parse_authors(*names) for names in (map(_text, named), *(metas.get(key, ()) for key in _AUTHORS)))
+    html = tree.css_first("html")
+    declared = (html.attributes.get("lang") or html.attributes.get("xml:lang") or "") if html is not None else ""
+    code = declared.strip().lower().replace("_", "-").split("-")[0]
     return {
-        "title": _title(tree, metas, linked),
-        "authors": parse_authors(*_people(linked)) or _first(metas, _AUTHORS, parse_authors, many=True) or (),
-        "date": parse_date(_text(linked.get("datePublished"))) or _first(metas, _DATES, parse_date) or _time(tree),
-        "language": _language(tree),
+        "title": _title(tree, next(filter(None, map(plausible_title, titles)), "")),
+        "authors": next(filter(None, authors), ()),
+        "date": next(filter(None, map(parse_date, dates)), None),
+        "language": code if re.fullmatch(r"[a-z]{2,3}", code) else None,
     }
 
 
-def _first(metas: dict[str, list[str]], keys: tuple[str, ...], read: Any, many: bool = False) -> Any:
-    for key in keys:
-        values = metas.get(key, [])
-        if values and (found := read(*values) if many else next(filter(None, map(read, values)), None)):
-            return found
-    return None
-
-
-def _title(tree: LexborHTMLParser, metas: dict[str, list[str]], linked: dict[str, Any]) -> str:
+def _title(tree: LexborHTMLParser, offered: str) -> str:
+    """The title of a page whose metadata offers one, or none."""
     headings = [plausible_title(node.text()) for node in tree.css("h1")]
     tag = tree.css_first("head > title") or tree.css_first("title")
     tagged = plausible_title(tag.text()) if tag is not None else ""
-    offered = plausible_title(_text(linked.get("headline"))) or _first(metas, _TITLES, plausible_title) or ""
     # `Heading | Site` in the title element is best cut at the end of the page's own heading.
     for heading in headings:
         if heading and len(heading) > 3 and (heading in tagged or heading == offered):
             return heading
     return offered or tagged or next(filter(None, headings), "")
-
-
-def _time(tree: LexborHTMLParser) -> str | None:
-    node = tree.css_first(
-        "time[pubdate][datetime], time[itemprop=datePublished][datetime], article header time[datetime]"
-    )
-    return parse_date(node.attributes.get("datetime") or "") if node is not None else None
-
-
-def _language(tree: LexborHTMLParser) -> str | None:
-    node = tree.css_first("html")
-    declared = (node.attributes.get("lang") or node.attributes.get("xml:lang") or "") if node is not None else ""
-    code = declared.strip().lower().replace("_", "-").split("-")[0]
-    return code if re.fullmatch(r"[a-z]{2,3}", code) else None
 
 
 def _linked_data(tree: LexborHTMLParser) -> dict[str, Any]:
@@ -185,7 +164,7 @@ def _linked_data(tree: LexborHTMLParser) -> dict[str, Any]:
             held = json.loads(node.text(), strict=False)
         except (ValueError, RecursionError):
             continue
-        items = held if isinstance(held, list) else [held]
+        items = _listed(held)
         graphs = [item["@graph"] for item in items if isinstance(item, dict) and isinstance(item.get("@graph"), list)]
         for item in (*items, *(inner for graph in graphs for inner in graph)):
             described = isinstance(item, dict) and ("headline" in item or "datePublished" in item)
@@ -194,12 +173,8 @@ def _linked_data(tree: LexborHTMLParser) -> dict[str, Any]:
     return {}
 
 
-def _people(linked: dict[str, Any]) -> list[str]:
-    found = linked.get("author") or linked.get("creator") or []
-    return [
-        _text(person.get("name")) if isinstance(person, dict) else _text(person)
-        for person in (found if isinstance(found, list) else [found])
-    ]
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _text(value: Any) -> str:
@@ -213,8 +188,6 @@ _ENTRIES, _LEADS = 5, 0.9  # links of a table of contents, and their share of it
 _NEARLY_ALL = 0.97  # of the blocks of the main content
 _CONTENT_BLOCKS = "p, li, h1, h2, h3, h4, h5, h6, pre, td, th, dt, dd, blockquote"
 _OPENING = 60  # characters by which a block is recognised
-# The elements of trafilatura, with those of HTML.
-_TAGS = {"list": "ul", "item": "li", "code": "pre", "quote": "blockquote", "lb": "br", "ref": "a", "row": "tr"}
 
 
 def remove_menus(tree: LexborHTMLParser) -> None:
@@ -226,9 +199,8 @@ def remove_menus(tree: LexborHTMLParser) -> None:
 
 def _is_contents(node: LexborNode) -> bool:
     links = node.css("a[href^='#']")
-    return len(links) >= _ENTRIES and sum(len(link.text().strip()) for link in links) > _LEADS * len(
-        "".join(node.text().split())
-    )
+    linked = sum(len(link.text().strip()) for link in links)
+    return len(links) >= _ENTRIES and linked > _LEADS * len("".join(node.text().split()))
 
 
 def has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
@@ -241,11 +213,8 @@ def has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
 
 def main_content(tree: LexborHTMLParser) -> LexborHTMLParser | None:
     """The main content, by trafilatura; None if there is none. It gets only the page's characters, never a URL."""
-    import logging
-
-    from lxml.etree import tostring
-    from selectolax.lexbor import LexborHTMLParser
     from trafilatura import bare_extraction
+    from trafilatura.htmlprocessing import convert_to_html
 
     page = LexborHTMLParser(tree.html or "")
     _flatten_cells(page)
@@ -256,9 +225,10 @@ def main_content(tree: LexborHTMLParser) -> LexborHTMLParser | None:
         body = getattr(found, "body", None)
         if body is None:
             return None
-        for element in body.iter("*"):
-            element.tag = _html_tag(element)
-        return LexborHTMLParser(tostring(body, encoding="unicode"))
+        for item in body.iter("item"):
+            kind = (item.get("rend") or "")[:3]
+            item.tag = kind[:2] if kind in {"dt-", "dd-"} else "item"
+        return LexborHTMLParser(tostring(convert_to_html(body), encoding="unicode"))
     except MemoryError:
         raise
     except Exception:  # if the selection fails in any way, the visible text remains
@@ -289,19 +259,6 @@ def main_element(tree: LexborHTMLParser, content: LexborHTMLParser) -> LexborNod
 
 def _opening(node: LexborNode) -> str:
     return " ".join(node.text().split())[:_OPENING]
-
-
-def _html_tag(element: Element) -> str:
-    tag, kind = str(element.tag), element.get("rend") or ""
-    if tag == "head" and kind in {"h1", "h2", "h3", "h4", "h5", "h6"}:
-        return kind
-    if tag == "list" and kind in {"ol", "dl"}:
-        return kind
-    if tag == "item" and kind[:3] in {"dt-", "dd-"}:
-        return kind[:2]
-    if tag == "cell":
-        return "th" if element.get("role") == "head" else "td"
-    return {"head": "h3", "hi": "span", **_TAGS}.get(tag, tag)
 
 
 def _flatten_cells(tree: LexborHTMLParser) -> None:

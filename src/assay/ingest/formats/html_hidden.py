@@ -10,9 +10,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import count, groupby
 from math import factorial
 from typing import TYPE_CHECKING, Any
 
+import tinycss2
+from tinycss2 import color4
+
+from assay.ingest.formats.html_text import walk
 from assay.ingest.parsed import HiddenText
 
 if TYPE_CHECKING:
@@ -30,6 +35,7 @@ _PIXELS = {"em": 16, "rem": 16, "pt": 1.3, "vw": 12, "vh": 8, "ex": 8, "ch": 8, 
 _NOT_TEXT = frozenset({"script", "style", "noscript", "iframe", "object", "embed", "svg", "canvas", "audio", "video"})
 
 Colour = tuple[float, ...]  # red, green and blue, each 0 to 255
+Attributes = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,51 +72,53 @@ class Pruned:
 def hides_text(style: str) -> bool:
     """Whether an element with this inline style is invisible regardless of its context."""
     own = {name: value for name, (value, _) in declarations(style).items()}
-    return bool(_removed(own) or _look(own, {}, "", _Look(), foreign=False).hidden)
+    return bool(_removed(own) or _look(own, {}, _Look(), foreign=False).hidden)
 
 
 def remove_hidden(tree: LexborHTMLParser) -> Pruned:
     """Remove from the tree what a reader would not see."""
-    styles = page_styles(tree)
+    if tree.root is None:
+        return Pruned((), 0, False)
+    nodes, depth = _extent(tree.root)
+    styles = page_styles(tree, nodes, depth)
     gone: list[LexborNode] = []
     hidden: list[HiddenText] = []
-    depth = 0
     looks = [_Look()]  # of each open element
-    node = tree.root
-    entering = True
-    while node is not None and looks:
-        if entering:
-            how, look = _enter(node, looks[-1], styles, tree)
-            if how is not None:
-                gone.append(node)
-                text = (node.text_content or "") if node.tag == "-text" else _text(node)
-                if how and text.strip():
-                    hidden.append(HiddenText(text, how))
-            elif (child := node.first_child) is not None:
-                looks.append(look)
-                depth = max(depth, len(looks))
-                node = child
-                continue
-        if (following := node.next) is not None:
-            node, entering = following, True
-        else:
-            node, entering = node.parent, False
-            looks.pop()
+
+    def enter(node: LexborNode) -> bool:
+        how, look = _enter(node, looks[-1], styles, tree)
+        looks.append(look)
+        if how is None:
+            return True
+        gone.append(node)
+        text = (node.text_content or "") if node.tag == "-text" else _text(node)
+        if how and text.strip():
+            hidden.append(HiddenText(text, how))
+        return False
+
+    walk(tree.root, enter, lambda _: looks.pop())
     # Only after the walk, and never a node inside another: a removed node must not be touched again.
     for node in gone:
         node.decompose()
-    return Pruned(tuple(hidden), depth, styles.cut_short)
+    return Pruned(tuple(hidden), depth + 1, styles.cut_short)
+
+
+def _extent(root: LexborNode) -> tuple[int, int]:
+    """How many nodes a page has, and how deep they are nested."""
+    depths = {root.mem_id: 0}
+    for node in root.traverse(include_text=True):
+        if (parent := node.parent) is not None:
+            depths[node.mem_id] = depths.get(parent.mem_id, -1) + 1
+    return len(depths), max(depths.values())
 
 
 def _text(node: LexborNode) -> str:
     """The text of a hidden element; that of a template is in fragments of its own."""
     if node.tag == "template":
         return " ".join(re.sub(r"<[^<>]*+>", " ", node.html or "").split())
-    return " ".join(part.text_content or "" for part in node.traverse(include_text=True) if _is_prose(part))
-
-
-def _is_prose(node: LexborNode) -> bool:
-    return node.tag == "-text" and (node.parent is None or node.parent.tag not in _NOT_TEXT)
+    texts = (part for part in node.traverse(include_text=True) if part.tag == "-text")
+    shown = (part for part in texts if part.parent is None or part.parent.tag not in _NOT_TEXT)
+    return " ".join(part.text_content or "" for part in shown)
 
 
 def _enter(node: LexborNode, around: _Look, styles: Styles, tree: LexborHTMLParser) -> tuple[str | None, _Look]:
@@ -132,7 +140,7 @@ def _enter(node: LexborNode, around: _Look, styles: Styles, tree: LexborHTMLPars
         around = replace(around, variables=variables)
     if "display" not in own and ("hidden" in attributes or (tag == "dialog" and "open" not in attributes)):
         own["display"] = "none"
-    look = _look(own, attributes, tag, around, styles.foreign)
+    look = _look(own, attributes, around, styles.foreign)
     if _waits_for_scripts(node, tag, tree):
         return None, replace(look, visible=True)
     return _removed(own) or None, look
@@ -145,17 +153,18 @@ def _waits_for_scripts(node: LexborNode, tag: str, tree: LexborHTMLParser) -> bo
     return tag in {"html", "body"}
 
 
+_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
+
+
 def _filled(value: str, variables: Mapping[str, str]) -> str:
     for _ in range(4):
         if "var(" not in value or len(value) > 2_000:
             break
-        value = re.sub(
-            r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)", lambda match: variables.get(match[1], match[2] or ""), value
-        )
+        value = _VARIABLE.sub(lambda match: variables.get(match[1], match[2] or ""), value)
     return value.strip()
 
 
-def _look(own: dict[str, str], attributes: Mapping[str, str | None], tag: str, around: _Look, foreign: bool) -> _Look:
+def _look(own: dict[str, str], attributes: Attributes, around: _Look, foreign: bool) -> _Look:
     ink, transparent = around.ink, around.transparent
     for name in ("color", "-webkit-text-fill-color"):
         declared = own.get(name) or ((attributes.get("color") or "").lower() if name == "color" else "")
@@ -173,9 +182,7 @@ def _look(own: dict[str, str], attributes: Mapping[str, str | None], tag: str, a
     )  # fmt: skip
 
 
-def _ground(
-    own: dict[str, str], attributes: Mapping[str, str | None], around: Colour | None, foreign: bool
-) -> Colour | None:
+def _ground(own: dict[str, str], attributes: Attributes, around: Colour | None, foreign: bool) -> Colour | None:
     declared = own.get("background-color") or (attributes.get("bgcolor") or "").lower()
     if own.get("background-image", "none") != "none" or "background" in attributes:
         return None
@@ -189,11 +196,7 @@ def _ground(
 
 def _colour(value: str) -> tuple[Colour, float] | None:
     """Red, green and blue, and how opaque they are."""
-    from tinycss2 import color4
-
-    if not value:
-        return None
-    found: Any = color4.parse_color(value)
+    found: Any = color4.parse_color(value) if value else None
     if found is None or isinstance(found, str):
         return None
     try:
@@ -204,11 +207,8 @@ def _colour(value: str) -> tuple[Colour, float] | None:
 
 
 def _font_size(declared: str, around: float) -> float:
-    match = _LENGTH.match(declared)
-    if match is None:
-        return around if declared in {"", "inherit", "unset", "smaller", "larger"} else 16.0
-    units = {**_PIXELS, "em": around, "%": around / 100}
-    return float(match[1]) * units.get(match[2] or "px", 1)
+    unsaid = around if declared in {"", "inherit", "unset", "smaller", "larger"} else 16.0
+    return _measure(declared, {**_PIXELS, "em": around, "%": around / 100}, unsaid)
 
 
 def _removed(own: dict[str, str]) -> str:
@@ -217,7 +217,9 @@ def _removed(own: dict[str, str]) -> str:
         return ""
     if own.get("display") == "none" or own.get("mso-hide") == "all" or own.get("content-visibility") == "hidden":
         return NOT_DISPLAYED  # mso-hide: in e-mails
-    if _share(own.get("opacity")) <= 0.05 or re.search(r"opacity\(\s*0(?:\.0\d*)?%?\s*\)", own.get("filter", "")):
+    if _measure(own.get("opacity"), {"%": 0.01}, 1.0) <= 0.05 or re.search(
+        r"opacity\(\s*0(?:\.0\d*)?%?\s*\)", own.get("filter", "")
+    ):
         return TRANSPARENT
     if _pixels(own.get("text-indent")) <= -_FAR or _pixels(own.get("margin-left")) <= -_FAR or _is_moved_away(own):
         return OFF_THE_PAGE
@@ -229,9 +231,8 @@ def _removed(own: dict[str, str]) -> str:
 
 
 def _is_moved_away(own: dict[str, str]) -> bool:
-    if re.search(r"translate[xy3d]*\([^()]*-\d{4,}", own.get("transform", "")) or re.search(
-        r"-\d{4,}", own.get("translate", "")
-    ):
+    moved = re.search(r"translate[xy3d]*\([^()]*-\d{4,}", own.get("transform", ""))
+    if moved or re.search(r"-\d{4,}", own.get("translate", "")):
         return True
     if own.get("position") not in {"absolute", "fixed", "relative"}:
         return False
@@ -239,29 +240,26 @@ def _is_moved_away(own: dict[str, str]) -> bool:
     return min(edges) <= -_FAR or max(edges[:2]) >= _FAR_AFTER
 
 
+_NO_AREA = re.compile(r"inset\(\s*(?:50|100)%|(?:circle|ellipse)\(\s*0(?:px|%)?\s*[)a0]|polygon\(\s*0[^,()]*\)")
+_NO_RECTANGLE = re.compile(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]")
+
+
 def _is_cut_off(own: dict[str, str]) -> bool:
-    if re.search(
-        r"inset\(\s*(?:50|100)%|(?:circle|ellipse)\(\s*0(?:px|%)?\s*[)a0]|polygon\(\s*0[^,()]*\)",
-        own.get("clip-path", ""),
-    ):
-        return True
-    if own.get("position") in {"absolute", "fixed"} and re.search(
-        r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]", own.get("clip", "")
-    ):
+    placed = own.get("position") in {"absolute", "fixed"}
+    if _NO_AREA.search(own.get("clip-path", "")) or (placed and _NO_RECTANGLE.search(own.get("clip", ""))):
         return True
     sides = (own.get(side) for side in ("width", "height", "max-width", "max-height"))
     return own.get("overflow", "").split(" ")[0] in {"hidden", "clip"} and min(map(_pixels, sides)) <= 1
 
 
-def _share(value: str | None) -> float:
-    match = _LENGTH.match(value or "")
-    return (float(match[1]) / (100 if match[2] == "%" else 1)) if match else 1.0
-
-
 def _pixels(value: str | None) -> float:
     """A length in pixels, roughly; anything else counts as a length that hides nothing."""
+    return _measure(value, _PIXELS, 100.0)
+
+
+def _measure(value: str | None, units: Mapping[str, float], unsaid: float) -> float:
     match = _LENGTH.match(value or "")
-    return float(match[1]) * _PIXELS.get(match[2] or "px", 1) if match else 100.0
+    return float(match[1]) * units.get(match[2] or "px", 1) if match else unsaid
 
 
 MOST_CSS = 2_000_000  # characters of a page's sheets
@@ -284,7 +282,8 @@ Priority = tuple[bool, bool, tuple[int, int, int], int]  # important, outside la
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    selectors: tuple[tuple[str, tuple[int, int, int]], ...]  # with their specificity
+    selector: str
+    specificity: tuple[int, int, int]
     declared: Declared
     in_layer: bool
 
@@ -307,39 +306,33 @@ class Styles:
         return found
 
 
-def page_styles(tree: LexborHTMLParser) -> Styles:
+def page_styles(tree: LexborHTMLParser, nodes: int, depth: int) -> Styles:
+    """What the sheets of a page with so many nodes, nested so deep, declare."""
     found = Styles()
     found.foreign = any("stylesheet" in (link.attributes.get("rel") or "").lower() for link in tree.css("link[rel]"))
     sheets = [node.text() for node in tree.css("style") if _on_screen(node.attributes.get("media") or "")]
-    if not any(sheets):
-        return found
-    nodes, depth = _extent(tree)
-    left, until, order = MOST_CSS, time.process_time() + MOST_SECONDS, 0
+    left, until, order = MOST_CSS, time.process_time() + MOST_SECONDS, count(1)
     for sheet in sheets:
         found.cut_short |= len(sheet) > left
         found.foreign |= "@import" in sheet
         for rule in parse_sheet(sheet[: max(0, left)]):
-            for selector, specificity in rule.selectors:
-                order += 1
-                if time.process_time() > until or _steps(selector, nodes, depth) > MOST_STEPS:
-                    found.cut_short = True
-                else:
-                    _apply(tree, selector, specificity, rule, order, found)
+            if time.process_time() > until or _steps(rule.selector, nodes, depth) > MOST_STEPS:
+                found.cut_short = True
+            else:
+                _apply(tree, rule, next(order), found)
         left -= len(sheet)
     return found
 
 
-def _apply(
-    tree: LexborHTMLParser, selector: str, specificity: tuple[int, int, int], rule: Rule, order: int, found: Styles
-) -> None:
+def _apply(tree: LexborHTMLParser, rule: Rule, order: int, found: Styles) -> None:
     from selectolax.lexbor import SelectolaxError
 
     try:
-        matched = tree.css(selector)
+        matched = tree.css(rule.selector)
     except SelectolaxError:  # a browser ignores a selector that it does not know, too
         return
     entries = {
-        name: ((important, rule.in_layer == important, specificity, order), value)
+        name: ((important, rule.in_layer == important, rule.specificity, order), value)
         for name, (value, important) in rule.declared.items()
     }
     for node in matched:
@@ -349,43 +342,22 @@ def _apply(
                 own[name] = entry
 
 
-def _extent(tree: LexborHTMLParser) -> tuple[int, int]:
-    """How many elements the page has, and how deep they are nested."""
-    nodes = depth = deepest = 0
-    node, entering = tree.root, True
-    while node is not None:
-        if entering:
-            nodes += 1
-            if (child := node.first_child) is not None:
-                depth += 1
-                deepest = max(deepest, depth)
-                node = child
-                continue
-        following = node.next
-        node, entering = (following, True) if following is not None else (node.parent, False)
-        depth -= not entering
-    return nodes, deepest
-
-
 def _steps(selector: str, nodes: int, depth: int) -> float:
     """At worst every way to place the parts of a selector among the ancestors of an element is tried."""
     spread = len(re.findall(r"(?<![\s>+~,(])\s+(?![\s>+~,)])|~|:has\(", selector))
     return nodes * float(depth) ** min(spread, 40) / factorial(min(spread, 40)) + len(selector)
 
 
-# --- sheets ---------------------------------------------------------------------------------------------------------
-
-
 def declarations(style: str) -> Declared:
     """`color: Red !important; top:0` → {"color": ("red", True), "top": ("0", False)}, with shorthands taken apart."""
-    import tinycss2
+    return _declared(_parts(style))
 
-    return _declared(tinycss2.parse_blocks_contents(style, skip_comments=True, skip_whitespace=True))
+
+def _parts(content: Any) -> list[Any]:
+    return tinycss2.parse_blocks_contents(content, skip_comments=True, skip_whitespace=True)
 
 
 def _declared(nodes: Iterable[Any]) -> Declared:
-    import tinycss2
-
     found: Declared = {}
     for node in nodes:
         if node.type == "declaration" and (node.lower_name in _PROPERTIES or node.name.startswith("--")):
@@ -399,11 +371,9 @@ def _declared(nodes: Iterable[Any]) -> Declared:
 def _longhands(name: str, value: str) -> Iterator[tuple[str, str]]:
     if name in {"inset", "margin"}:
         parts = value.split()
-        if 1 <= len(parts) <= 4:
-            sides = (parts[0], parts[1 % len(parts)], parts[2 % len(parts) if len(parts) != 3 else 2], parts[-1])
-            sides = (*sides[:3], parts[3] if len(parts) == 4 else sides[1])
-            prefix = "margin-" if name == "margin" else ""
-            yield from ((prefix + edge, side) for edge, side in zip(_EDGES, sides, strict=True))
+        sides = [*parts, parts[1]] if len(parts) == 3 else parts * (4 // len(parts)) if parts else []
+        prefix = "margin-" if name == "margin" else ""
+        yield from ((prefix + edge, side) for edge, side in zip(_EDGES, sides, strict=False))
     elif name == "font":
         size = _FONT_SIZE.search(value)
         yield "font-size", size[1] if size else "medium"
@@ -418,35 +388,27 @@ def _longhands(name: str, value: str) -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=16)
 def parse_sheet(css: str) -> tuple[Rule, ...]:
     """The rules of a sheet that apply on a screen and may hide or show text."""
-    import tinycss2
-
     return tuple(_rules(tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True), False, "", 0))
 
 
 def _rules(nodes: Iterable[Any], in_layer: bool, parents: str, depth: int) -> Iterator[Rule]:
-    import tinycss2
-
     for node in nodes if depth < MOST_NESTED else ():
         if node.type == "qualified-rule":
-            held = tinycss2.parse_blocks_contents(node.content, skip_comments=True, skip_whitespace=True)
-            selectors = tuple(_selectors(node.prelude, parents))
-            if selectors and (declared := _declared(held)):
-                yield Rule(selectors, declared, in_layer)
+            held = _parts(node.content)
+            selectors = list(_selectors(node.prelude, parents))
+            if declared := _declared(held):
+                yield from (Rule(*selector, declared, in_layer) for selector in selectors)
             inner = [part for part in held if part.type in {"qualified-rule", "at-rule"}]
-            if inner:
-                yield from _rules(inner, in_layer, ", ".join(text for text, _ in selectors), depth + 1)
+            yield from _rules(inner, in_layer, ", ".join(text for text, _ in selectors), depth + 1)
         elif node.type == "at-rule" and node.content is not None:
             name, condition = node.lower_at_keyword, tinycss2.serialize(node.prelude).strip().lower()
             applies = (name == "media" and _on_screen(condition)) or name == "layer"
             if applies or (name == "supports" and not condition.startswith("not")):
-                held = tinycss2.parse_blocks_contents(node.content, skip_comments=True, skip_whitespace=True)
-                yield from _rules(held, in_layer or name == "layer", parents, depth + 1)
+                yield from _rules(_parts(node.content), in_layer or name == "layer", parents, depth + 1)
 
 
 def _selectors(prelude: list[Any], parents: str) -> Iterator[tuple[str, tuple[int, int, int]]]:
     """The selectors of a rule; pseudo-elements hold no text of the page."""
-    import tinycss2
-
     for tokens in _split(prelude):
         text = tinycss2.serialize(tokens).strip()
         if not text or "::" in text:
@@ -456,15 +418,10 @@ def _selectors(prelude: list[Any], parents: str) -> Iterator[tuple[str, tuple[in
         yield text, _specificity(tokens)
 
 
-def _split(tokens: list[Any]) -> Iterator[list[Any]]:
-    part: list[Any] = []
-    for token in tokens:
-        if token.type == "literal" and token.value == ",":
-            yield part
-            part = []
-        else:
-            part.append(token)
-    yield part
+def _split(tokens: list[Any]) -> list[list[Any]]:
+    """The tokens between commas."""
+    parts = groupby(tokens, key=lambda token: token.type == "literal" and token.value == ",")
+    return [list(part) for is_comma, part in parts if not is_comma]
 
 
 def _specificity(tokens: list[Any]) -> tuple[int, int, int]:
@@ -485,8 +442,6 @@ def _specificity(tokens: list[Any]) -> tuple[int, int, int]:
         before = token.value if token.type == "literal" else ""
     return ids, classes, names
 
-
-# --- media ----------------------------------------------------------------------------------------------------------
 
 _FEATURE = re.compile(r"\(\s*([\w-]+)\s*(?::\s*([^()]*?))?\s*\)")
 _RANGE = re.compile(r"\(\s*(width|height)\s*([<>]=?)\s*([\d.]+)\s*(px|em|rem)?\s*\)")

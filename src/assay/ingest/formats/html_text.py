@@ -6,6 +6,7 @@ The walk uses an explicit stack, because a page may be nested deeper than Python
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,20 +32,25 @@ _WIDEST = 24
 _BLANKS = re.compile(r"[ \t\n\r\f]+")
 
 
-def write_tree(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
-    """Append all text under `root`; headings become sections, `below` levels deeper than their own level."""
-    writer = _HtmlWriter(out, below)
+def walk(root: LexborNode, enter: Callable[[LexborNode], bool], leave: Callable[[LexborNode], object]) -> None:
+    """Visit a node and all below it, in order; the children of a node only if `enter` returns true for it."""
     node: LexborNode | None = root
     entering = True
     while node is not None:
-        if entering and writer.enter(node) and (child := node.child) is not None:
+        if entering and enter(node) and (child := node.child) is not None:
             node = child
             continue
-        writer.leave(node)
+        leave(node)
         if node.mem_id == root.mem_id:
             break
         following = node.next
         node, entering = (following, True) if following is not None else (node.parent, False)
+
+
+def write_tree(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
+    """Append all text under `root`; headings become sections, `below` levels deeper than their own level."""
+    writer = _HtmlWriter(out, below)
+    walk(root, writer.enter, writer.leave)
     writer.flush()
 
 
@@ -54,9 +60,8 @@ class _HtmlWriter:
     below: int
     inline: list[str] = field(default_factory=list)
     tables: list[bool] = field(default_factory=list)  # per open table: a data table, or a layout table
-    row: list[str] | None = None  # cells of the open row of a data table
-    spans: list[tuple[int, int, bool]] = field(default_factory=list)  # per cell: columns, rows, whether it is a header
     table: BarTable | None = None  # the open data table
+    row: list[tuple[str, int, int, bool]] = field(default_factory=list)  # per cell: text, columns, rows, is it a header
     lists: int = 0
     item: bool = False  # a list item is open that has no text yet
     indents: list[int] = field(default_factory=list)  # per open list item or description
@@ -82,7 +87,7 @@ class _HtmlWriter:
         tag = node.tag
         if tag not in _BLOCKS:
             return
-        if tag in _HEADINGS and self.row is None:
+        if tag in _HEADINGS and self.table is None:
             words = self._taken()
             # A long paragraph marked up as a heading is a paragraph.
             if len(words) <= 250:
@@ -91,32 +96,26 @@ class _HtmlWriter:
                 self.out.block(words)
             self.gap = "\n\n"
             return
-        if tag in {"td", "th"} and self.row is not None:
-            self.row.append(self._taken().replace("\n", " "))
-            self.spans.append((_span(node, "colspan"), _span(node, "rowspan"), tag == "th"))
+        if tag in {"td", "th"} and self.table is not None:
+            text = self._taken().replace("\n", " ")
+            self.row.append((text, _span(node, "colspan"), _span(node, "rowspan"), tag == "th"))
             return
-        if tag == "caption" and self.row is not None and self.table is not None:
+        if tag == "caption" and self.table is not None:
             self.table.caption = self._taken().replace("\n", " ")
             self.out.block(self.table.caption, self.gap)
             self.gap = "\n"
             return
         self.flush()
-        if tag == "tr" and self.row is not None and self.tables[-1]:
-            cells, self.row = self.row, []
-            spans, self.spans = self.spans, []
-            if self.table is not None and self.table.write(
-                cells,
-                self.gap,
-                spans=[columns for columns, _, _ in spans],
-                down=[rows for _, rows, _ in spans],
-                head=all(head for cell, (_, _, head) in zip(cells, spans, strict=True) if cell) or _in_head(node),
-            ):
-                self.gap = "\n"
+        if tag == "tr" and self.table is not None and self.tables[-1] and self.row:
+            texts, spans, down, heads = zip(*self.row, strict=True)
+            in_head = node.parent is not None and node.parent.tag == "thead"
+            headed = in_head or all(head for text, head in zip(texts, heads, strict=True) if text)
+            self.table.gap, self.row = self.gap, []
+            self.table.write(texts, spans=spans, down=down, head=headed)
+            self.gap = self.table.gap
         elif tag == "table" and self.tables:
-            if self.tables.pop():
-                self.row = None
-                if self.table is not None:
-                    self.table.close()
+            if self.tables.pop() and self.table is not None:
+                self.table.close()
                 self.table = None
             self.gap = "\n\n"
         elif tag in {"ul", "ol", "dl"}:
@@ -131,7 +130,7 @@ class _HtmlWriter:
 
     def flush(self) -> None:
         """Write the collected text as one paragraph, list item or, in a table, part of a cell."""
-        if self.row is not None:
+        if self.table is not None:
             if self.inline and not self.inline[-1].endswith((" ", "\n")):
                 self.inline.append(" ")
             return
@@ -149,9 +148,9 @@ class _HtmlWriter:
     def _open(self, tag: str, node: LexborNode) -> None:
         self.flush()
         if tag == "table":
-            self.tables.append(self.row is None and _holds_data(node))
+            self.tables.append(self.table is None and _holds_data(node))
             if self.tables[-1]:
-                self.row, self.spans = [], []
+                self.row = []
                 self.table = BarTable(self.out, self.out.last_lines())
             self.gap = "\n\n"
         elif tag in {"ul", "ol", "dl"}:
@@ -173,10 +172,6 @@ class _HtmlWriter:
 def _span(cell: LexborNode, name: str) -> int:
     value = (cell.attributes.get(name) or "").strip()
     return min(int(value), 1000) if value.isdigit() and int(value) else 1
-
-
-def _in_head(row: LexborNode) -> bool:
-    return row.parent is not None and row.parent.tag == "thead"
 
 
 def _holds_data(table: LexborNode) -> bool:
@@ -233,17 +228,14 @@ def remove_permalinks(tree: LexborHTMLParser) -> None:
         node.decompose(recursive=False)  # unlinked, not freed: one may be within another
     found: dict[int, tuple[LexborNode, list[LexborNode]]] = {}
     for link in tree.css("a[href*='#']"):
-        if (heading := _heading_of(link)) is not None and _leads_to(link, heading):
+        heading = next((node for node in _above(link) if node.tag in _HEADED), None)
+        if heading is not None and _leads_to(link, heading):
             found.setdefault(heading.mem_id, (heading, []))[1].append(link)
     for heading, links in found.values():
         signs = [link for link in links if not _letters(link)]
         says_more = _letters(heading) > sum(map(_letters, links))
         for link in links if says_more else signs:
             link.decompose(recursive=False)
-
-
-def _heading_of(link: LexborNode) -> LexborNode | None:
-    return next((node for node in _above(link) if node.tag in _HEADED), None)
 
 
 def _leads_to(link: LexborNode, heading: LexborNode) -> bool:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import email
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from email.header import decode_header, make_header
 from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
+from itertools import filterfalse
 
 from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import refuse_damaged
@@ -36,26 +38,23 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
             raise Refused(
                 Status.corrupt, "It has no sender, date or subject, so it is no e-mail; check where it came from."
             )
-        if len(messages) == 1:
-            return _one(messages[0], limits, out)
-        return _many(messages, limits, out)
+        if len(messages) > 1:
+            return _many(messages, out)
+        [message] = messages
+        _write(message, out, 0)
+        return out.parsed(
+            title=file_fields.plausible_title(_field(message, "Subject")),
+            authors=_senders(message),
+            date=_date(message),
+            empty="The message has no text.",
+        )
 
 
-def _one(message: Message, limits: FileLimits, out: TextBuilder) -> Parsed:
-    _write(message, limits, out, 0)
-    return out.parsed(
-        title=file_fields.plausible_title(_subject(message)),
-        authors=_senders(message),
-        date=_date(message),
-        empty="The message has no text.",
-    )
-
-
-def _many(messages: list[Message], limits: FileLimits, out: TextBuilder) -> Parsed:
+def _many(messages: list[Message], out: TextBuilder) -> Parsed:
     for number, message in enumerate(messages, start=1):
-        out.heading(_subject(message) or f"Message {number}", 1)
+        out.heading(_field(message, "Subject") or f"Message {number}", 1)
         try:
-            _write(message, limits, out, 1)
+            _write(message, out, 1)
         except Refused as refused:
             if refused.status == Status.too_large:
                 raise
@@ -64,11 +63,11 @@ def _many(messages: list[Message], limits: FileLimits, out: TextBuilder) -> Pars
     return out.parsed(date=dates[-1] if dates else None, meta={"messages": str(len(messages))})
 
 
-def _write(message: Message, limits: FileLimits, out: TextBuilder, level: int) -> None:
-    parts = _parts(message)
+def _write(message: Message, out: TextBuilder, level: int) -> None:
+    parts = list(_leaves(message))
     shown = [f"{name}: {value}" for name in _SHOWN if (value := _field(message, name))]
     out.block("\n".join(shown))
-    for body in parts.bodies:
+    for body in filter(_is_body, parts):
         if body.get_content_subtype() == "html":
             from assay.ingest.formats.html import decode_page, write_visible
 
@@ -76,59 +75,37 @@ def _write(message: Message, limits: FileLimits, out: TextBuilder, level: int) -
             write_visible(decode(payload, charset) if charset else decode_page(payload), out, level)
         else:
             out.block(_plain(body))
-    for number, part in enumerate(parts.attached, start=1):
-        _attach(part, number, limits, out, level + 1)
+    for number, part in enumerate(filterfalse(_is_body, parts), start=1):
+        _attach(part, number, out, level + 1)
 
 
-# --- parts of a message ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    bodies: list[Message] = field(default_factory=list)
-    attached: list[Message] = field(default_factory=list)
-
-
-def _parts(message: Message) -> _Parts:
-    found = _Parts()
-    _sort(message, found)
-    return found
-
-
-def _sort(part: Message, found: _Parts) -> None:
-    """Separate the body's parts from the attachments; of alternative bodies, take the plainest that is not empty."""
+def _leaves(part: Message) -> Iterator[Message]:
+    """The parts that a message consists of; of alternative bodies, the plainest that is not empty."""
     kind = part.get_content_type()
-    if kind == "multipart/encrypted" or _is_locked(part):
+    sealed = kind in {"application/pkcs7-mime", "application/x-pkcs7-mime"}
+    if kind == "multipart/encrypted" or (sealed and str(part.get_param("smime-type")).lower() != "certs-only"):
         raise Refused(Status.encrypted, _LOCKED)
     if part.is_multipart() and kind != "message/rfc822":
         parts = [inner for inner in part.get_payload() if isinstance(inner, Message)]
         for inner in [_plainest(parts)] if kind == "multipart/alternative" and parts else parts:
-            _sort(inner, found)
-    elif (
-        part.get_content_disposition() != "attachment"
-        and kind in {"text/plain", "text/html"}
-        and not part.get_filename()
-    ):
-        found.bodies.append(part)
+            yield from _leaves(inner)
     elif not (kind.startswith("image/") and part.get("Content-ID")):  # an inline image is not an attachment
-        found.attached.append(part)
+        yield part
 
 
-def _is_locked(part: Message) -> bool:
-    if part.get_content_type() not in {"application/pkcs7-mime", "application/x-pkcs7-mime"}:
-        return False
-    return str(part.get_param("smime-type") or "enveloped-data").lower() != "certs-only"
+def _is_body(part: Message) -> bool:
+    attached = part.get_content_disposition() == "attachment" or part.get_filename()
+    return part.get_content_type() in {"text/plain", "text/html"} and not attached
 
 
 def _plainest(parts: list[Message]) -> Message:
     plain = next((part for part in parts if part.get_content_type() == "text/plain"), None)
     if plain is not None and len(_plain(plain).strip()) > 20:
         return plain
-    return next((part for part in reversed(parts) if _leads_to_html(part)), plain if plain is not None else parts[-1])
-
-
-def _leads_to_html(part: Message) -> bool:
-    return any(inner.get_content_type() == "text/html" for inner in part.walk())
+    with_html = (
+        part for part in reversed(parts) if any(leaf.get_content_type() == "text/html" for leaf in part.walk())
+    )
+    return next(with_html, plain if plain is not None else parts[-1])
 
 
 def _payload(part: Message) -> bytes:
@@ -160,22 +137,23 @@ def _without_quote_marks(text: str) -> str:
     return "\n".join(lines)
 
 
-def _attach(part: Message, number: int, limits: FileLimits, out: TextBuilder, level: int) -> None:
+def _attach(part: Message, number: int, out: TextBuilder, level: int) -> None:
     """Parse an attachment by its format; if that fails, a warning names it."""
     name = tidy_whitespace(_words(part.get_filename() or "")).replace("\n", " ")
-    if limits.depth < 1:
+    inside = replace(out.limits, depth=out.limits.depth - 1)
+    if inside.depth < 0:
         out.warn(f"Attachment {name or number} was left out: it is attached to an attachment of an attachment.")
         return
     try:
         if part.get_content_type() == "message/rfc822":
             inner = part.get_payload()
             held = inner[0].as_bytes() if isinstance(inner, list) and isinstance(inner[0], Message) else b""
-            parsed = parse(held, name, replace(limits, depth=limits.depth - 1))
+            parsed = parse(held, name, inside)
             name = name or parsed.title
         else:
             from assay.ingest.formats.detect import read
 
-            parsed = read(_payload(part), name, replace(limits, depth=limits.depth - 1))
+            parsed = read(_payload(part), name, inside)
     except Refused as refused:
         out.warn(f"Attachment {name or number} could not be read: {refused.why}")
         return
@@ -183,9 +161,6 @@ def _attach(part: Message, number: int, limits: FileLimits, out: TextBuilder, le
     out.embed(parsed, level)
     for warning in parsed.warnings:
         out.warn(f"{name or number}: {warning}")
-
-
-# --- headers --------------------------------------------------------------------------------------------------------
 
 
 def _field(message: Message, name: str) -> str:
@@ -198,10 +173,6 @@ def _words(value: str) -> str:
         return str(make_header(decode_header(value)))
     except (LookupError, ValueError, AssertionError):
         return value
-
-
-def _subject(message: Message) -> str:
-    return _field(message, "Subject")
 
 
 def _senders(message: Message) -> tuple[str, ...]:

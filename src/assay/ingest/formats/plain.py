@@ -11,6 +11,7 @@ import io
 import re
 from dataclasses import dataclass
 from html import unescape
+from itertools import takewhile
 
 from assay.core.formats import format_of_suffix
 from assay.core.printable import clean_text
@@ -18,7 +19,7 @@ from assay.core.types import Section, Table
 from assay.ingest.formats.archive import refuse_damaged
 from assay.ingest.formats.html_hidden import hides_text
 from assay.ingest.formats.table import first_rows, write_rows
-from assay.ingest.formats.text import TextBuilder, decode, too_long
+from assay.ingest.formats.text import TextBuilder, decode
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed
 from assay.tables.build import GridCell, GridRow, build_table, caption_above
@@ -27,8 +28,7 @@ from assay.tables.build import GridCell, GridRow, build_table, caption_above
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     """Parse a text file; the suffix of the name determines the markup of its headings."""
     text = clean_text(decode(data))
-    if len(text) > limits.characters:
-        raise too_long(limits)
+    limits.check(characters=len(text))
     named = format_of_suffix(name)
     kind = named.name if named and named.plain else "text"
     front: dict[str, list[str]] = {}
@@ -40,15 +40,19 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     if kind == "org":
         front = {key.lower(): [value] for key, value in re.findall(r"(?mi)^#\+(title|author|date):[ \t]*(.+)$", text)}
     out = TextBuilder(kind, limits)
-    heads = {"markdown": _markdown, "rst": _rst, "org": _org}.get(kind, _none)(text)
+    find_headings = {"markdown": _markdown, "rst": _rst, "org": _org}.get(kind)
+    references = frozenset(match[1].casefold() for match in DEFINITION.finditer(text))
+
+    def write(part: str) -> None:
+        shown = _rendered(part, references) if kind == "markdown" else part
+        out.block(_BLANK_RUN.sub("\n\n", shown).strip("\n").rstrip())
+
     at = 0
-    references = find_references(text) if kind == "markdown" else frozenset()
-    shown = (lambda part: _rendered(part, references)) if kind == "markdown" else str
-    for head in heads:
-        out.block(_stretch(shown(text[at : head.start])))
+    for head in find_headings(text) if find_headings else ():
+        write(text[at : head.start])
         out.heading(head.words, head.level)
         at = head.end
-    out.block(_stretch(shown(text[at:])))
+    write(text[at:])
     if kind in {"markdown", "org"}:
         out.tables += find_pipe_tables("".join(out.parts))
     if lost := text.count("\ufffd"):
@@ -75,14 +79,6 @@ class _Heading:
 _BLANK_RUN = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
-def _stretch(text: str) -> str:
-    return _BLANK_RUN.sub("\n\n", text).strip("\n").rstrip()
-
-
-def _none(text: str) -> list[_Heading]:
-    return []
-
-
 def _leading_title(sections: list[Section]) -> str:
     """The title: a single top-level heading that opens the text."""
     if not sections or sections[0].start:
@@ -102,16 +98,12 @@ def _without_tags(text: str) -> str:
     """The text of an XML file. A tag alone between words marks some of them; several, or a line end, part two texts."""
     text = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.DOTALL)
     text = re.sub(r"<!\[CDATA\[(.*?)\]\]>", lambda match: match[1].replace("<", "&lt;"), text, flags=re.DOTALL)
-    return unescape(
-        _TAGS.sub(lambda match: "\n" if match[0].count("<") > 1 or "\n" in match[0] else _space(match[0]), text)
-    )
+    return unescape(_TAGS.sub(_gap, text))
 
 
-def _space(tag: str) -> str:
-    return tag[tag.rindex(">") + 1 :]
+def _gap(tags: re.Match[str]) -> str:
+    return "\n" if tags[0].count("<") > 1 or "\n" in tags[0] else tags[0].rpartition(">")[2]
 
-
-# --- Markdown -------------------------------------------------------------------------------------------------------
 
 _FRONT = re.compile(r"\A\s*---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _PAIR = re.compile(r"([A-Za-z][\w -]*):(?:[ \t]+(.*))?$")
@@ -170,7 +162,7 @@ def _without_hidden(text: str) -> str:
 def _rendered(text: str, references: frozenset[str]) -> str:
     """Markdown without its marks, and fenced code without its fences."""
     return "".join(
-        strip_fences(stretch) if fenced else strip_marks(stretch, references) for fenced, stretch in _stretches(text)
+        FENCE.sub("", stretch) if fenced else strip_marks(stretch, references) for fenced, stretch in _stretches(text)
     )
 
 
@@ -219,8 +211,6 @@ def _shown(heading: str) -> str:
     """A heading's text without links, emphasis or an attribute list (`{#anchor}`)."""
     return strip_marks(re.sub(r"(?<!\s)\s*+\{[#.][^}]{0,300}\}\s*$", "", heading)).strip()
 
-
-# --- reStructuredText and Org ---------------------------------------------------------------------------------------
 
 _ADORNED = re.compile(
     r"""(?m)^(?:(?P<over>[=\-`:.'"~^_*+#<>])(?P=over){2,}[ \t]*\n)?"""
@@ -285,15 +275,6 @@ def strip_marks(text: str, references: frozenset[str] = frozenset()) -> str:
     return "".join([*shown, _without_marks(text[at:], references)])
 
 
-def strip_fences(text: str) -> str:
-    """Fenced code without the lines that fence it."""
-    return FENCE.sub("", text)
-
-
-def find_references(text: str) -> frozenset[str]:
-    return frozenset(match[1].casefold() for match in DEFINITION.finditer(text))
-
-
 def _without_marks(text: str, references: frozenset[str]) -> str:
     if not any(mark in text for mark in "*_[<~\\"):
         return text
@@ -302,7 +283,9 @@ def _without_marks(text: str, references: frozenset[str]) -> str:
         before = text
         text = LINK.sub(r"\1", text)
         if references:
-            text = REFERENCE.sub(lambda match: _named(match, references), text)
+            text = REFERENCE.sub(
+                lambda link: link[1] if (link[2] or link[1]).casefold() in references else link[0], text
+            )
         text = LINES.sub(r"\2", STRONG.sub(r"\1", STARS.sub(r"\2", text)))
         if text == before:
             break
@@ -310,58 +293,37 @@ def _without_marks(text: str, references: frozenset[str]) -> str:
     return ESCAPED.sub(r"\1", text)
 
 
-def _named(match: re.Match[str], references: frozenset[str]) -> str:
-    return match[1] if (match[2] or match[1]).casefold() in references else match[0]
-
-
 _RULE = re.compile(r"^[ \t]*+\|?(?:[ \t]*+:?-{1,200}:?[ \t]*+\|)+(?:[ \t]*+:?-{1,200}:?[ \t]*+)?$")
 
 
 def find_pipe_tables(text: str) -> list[Table]:
     """The Markdown tables of a text."""
-    lines: list[tuple[str, int]] = []
-    at = 0
-    for line in text.split("\n"):
-        lines.append((line, at))
-        at += len(line) + 1
+    lines = [(match[0], match.start()) for match in re.finditer(r"(?m)^.*$", text)]
     tables: list[Table] = []
     index = 1
     while index < len(lines):
         if "|" not in lines[index][0] or not _RULE.match(lines[index][0]) or "|" not in lines[index - 1][0]:
             index += 1
             continue
-        below = index + 1
-        while below < len(lines) and "|" in lines[below][0]:
-            below += 1
+        below = takewhile(lambda at: "|" in lines[at][0], range(index + 1, len(lines)))
+        rows = [_row(*lines[at]) for at in below]
         above = [line for line, _ in lines[max(0, index - 4) : index - 1] if line.strip()][-2:]
         caption = caption_above([line.strip(" #*_") for line in above])
-        table = build_table(
-            [_row(*lines[index - 1])], [_row(*each) for each in lines[index + 1 : below]], caption=caption, above=above
-        )
+        table = build_table([_row(*lines[index - 1])], rows, caption=caption, above=above)
         tables += [table] if table is not None else []
-        index = below
+        index += 1 + len(rows)
     return tables
 
 
 def _row(line: str, at: int) -> GridRow:
     bare = line.strip()
     begin = at + line.index(bare) + bare.startswith("|")
-    end = at + line.index(bare) + len(bare) - (bare.endswith("|") and len(bare) > 1)
     cells: list[GridCell] = []
-    column, start = 0, begin
-    for place in [*(m.start() for m in re.finditer(r"(?<!\\)\|", line)), None]:
-        stop = end if place is None else at + place
-        if stop < begin or stop < start:
-            continue
-        words = line[start - at : min(stop, end) - at]
-        text = words.strip()
-        if text:
-            low = start + words.index(text)
-            cells.append(GridCell(text, column, low, low + len(text)))
-        column += 1
-        start = stop + 1
-        if start > end:
-            break
+    for column, words in enumerate(re.split(r"(?<!\\)\|", bare.removeprefix("|").removesuffix("|"))):
+        if text := words.strip():
+            start = begin + words.index(text)
+            cells.append(GridCell(text, column, start, start + len(text)))
+        begin += len(words) + 1
     return GridRow(tuple(cells), at, at + len(line))
 
 
@@ -370,8 +332,7 @@ _SEPARATORS = ",;\t|"
 
 def parse_delimited(data: bytes, name: str, limits: FileLimits) -> Parsed:
     text = clean_text(decode(data))
-    if len(text) > limits.characters:
-        raise too_long(limits)
+    limits.check(characters=len(text))
     out = TextBuilder("csv", limits)
     title = ""
     with refuse_damaged("CSV"):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
+
+from lxml.etree import _Element as Element
 
 from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import (
+    CHARACTERS,
+    RELATION,
     Archive,
     attribute,
     child,
@@ -19,15 +23,12 @@ from assay.ingest.formats.archive import (
     office_properties,
     open_archive,
     refuse_damaged,
+    whole,
 )
 from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
 
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
-
-_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _FURNITURE = frozenset({"ftr", "sldNum", "dt", "hdr"})
 _HIDEABLE = ("sp", "grpSp", "graphicFrame", "r")
 _SMALLEST = 150  # hundredths of a point
@@ -45,9 +46,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         properties = office_properties(archive)
         titled = _write_slides(archive, part, root, out)
     return out.parsed(
-        title=properties.title or titled,
-        authors=properties.authors,
-        date=properties.date,
+        **properties | {"title": properties["title"] or titled, "language": None},
         empty="Its slides hold no text; if they are pictures, save it as PDF and read that with OCR.",
     )
 
@@ -56,12 +55,12 @@ def _write_slides(archive: Archive, part: str, root: Element, out: TextBuilder) 
     """Write all slides and return the title of the first, which is the presentation's title if there is no other."""
     links = archive.links(part)
     size = child(root, "sldSz")
-    sheet = _whole(attribute(size, "cx")), _whole(attribute(size, "cy"))
+    sheet = whole(attribute(size, "cx")), whole(attribute(size, "cy"))
     titled = ""
     hidden: list[int] = []
     for number, item in enumerate(children(child(root, "sldIdLst")), start=1):
         out.page()
-        kind, target = links.get(item.get(_RELATION) or "", ("", ""))
+        kind, target = links.get(item.get(RELATION) or "", ("", ""))
         slide = archive.xml(target) if kind == "slide" else None
         if slide is None:
             out.warn(f"Slide {number} is missing from the file.")
@@ -76,22 +75,12 @@ def _write_slides(archive: Archive, part: str, root: Element, out: TextBuilder) 
 
 
 @dataclass(frozen=True, slots=True)
-class _TableLine:
-    """A row of a table; `spans` and `down` are the columns and rows that each cell covers."""
-
-    cells: list[str]
-    spans: list[int]
-    down: list[int]
-    head: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Shape:
     lines: list[str]
     title: bool
     top: int
     left: int
-    rows: tuple[_TableLine, ...] = ()  # if it is a table
+    rows: Sequence[dict[str, Any]] = ()  # if it is a table, as `BarTable.write` takes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +92,9 @@ class _Slide:
     def write(self, slide: Element, number: int, out: TextBuilder) -> str:
         tree = child(slide, "cSld", "spTree")
         out.hidden += [replace(each, page=number) for each in self._take_hidden(tree)]
-        shapes = sorted(self._shapes(tree, self._places()), key=self._order)
+        height = self.sheet[1] or 1
+        # By rows from the top, and left to right; a row is a twelfth of the slide.
+        shapes = sorted(self._shapes(tree, self._places()), key=lambda shape: (shape.top * 12 // height, shape.left))
         title = next((tidy_whitespace(" ".join(shape.lines)).replace("\n", " ") for shape in shapes if shape.title), "")
         rest = [shape for shape in shapes if not shape.title]
         notes = self._notes()
@@ -114,7 +105,10 @@ class _Slide:
             out.block(title)
         for shape in rest:
             if shape.rows:
-                _write_table(shape.rows, title, out)
+                table = BarTable(out, out.last_lines(), title)
+                for row in shape.rows:
+                    table.write(**row)
+                table.close()
             else:
                 out.block("\n".join(shape.lines))
         if notes:
@@ -135,10 +129,6 @@ class _Slide:
             return "switched off"
         return "outside the slide" if self._outside(shape) else ""
 
-    def _order(self, shape: _Shape) -> tuple[bool, int, int]:
-        """Sort key: title first, then by rows from the top and left to right; a row is a twelfth of the slide."""
-        return not shape.title, shape.top * 12 // (self.sheet[1] or 1), shape.left
-
     def _shapes(self, tree: Element | None, places: dict[tuple[str, str], tuple[int, int]]) -> Iterator[_Shape]:
         for element in children(tree, "AlternateContent", "sp", "grpSp", "graphicFrame"):
             name = local_name(element)
@@ -156,7 +146,7 @@ class _Slide:
             index = (attribute(slot, "idx") or "0") if slot is not None else ""
             place = _place(element) or places.get((kind, index)) or places.get((kind, "")) or (0, 0)
             if lines:
-                yield _Shape(lines, kind in _TITLES, *place, tuple(_table_lines(element)))
+                yield _Shape(lines, kind in _TITLES, *place, list(_table_rows(element)))
 
     def _group(self, group: Element, places: dict[tuple[str, str], tuple[int, int]]) -> Iterator[_Shape]:
         """Grouped shapes are read together, at the position of the group."""
@@ -171,8 +161,8 @@ class _Slide:
         start, size = child(box, "off"), child(box, "ext")
         if start is None or size is None or not all(self.sheet) or local_name(element.getparent()) == "grpSp":
             return False
-        left, top = _whole(attribute(start, "x")), _whole(attribute(start, "y"))
-        right, bottom = left + _whole(attribute(size, "cx")), top + _whole(attribute(size, "cy"))
+        left, top = whole(attribute(start, "x")), whole(attribute(start, "y"))
+        right, bottom = left + whole(attribute(size, "cx")), top + whole(attribute(size, "cy"))
         return right <= 0 or bottom <= 0 or left >= self.sheet[0] or top >= self.sheet[1]
 
     def _graphic(self, frame: Element) -> list[str]:
@@ -182,13 +172,13 @@ class _Slide:
         for element in inside(frame, "tbl", "chart", "relIds"):
             name = local_name(element)
             if name == "tbl":
-                lines += [" | ".join(row.cells).rstrip(" |") for row in _table_lines(frame) if any(row.cells)]
+                lines += [" | ".join(row["cells"]).rstrip(" |") for row in _table_rows(frame) if any(row["cells"])]
             else:
                 links = links or self.archive.links(self.part)
-                _, target = links.get(element.get(_RELATION) or attribute(element, "dm"), ("", ""))
+                _, target = links.get(element.get(RELATION) or attribute(element, "dm"), ("", ""))
                 root = self.archive.side_xml(target)
-                if root is not None:
-                    lines += _chart(root) if name == "chart" else _diagram(root)
+                points = [line for point in inside(root, "pt") for line in _lines(child(point, "t"))]
+                lines += _chart(root) if name == "chart" else points
         return lines
 
     def _notes(self) -> list[str]:
@@ -211,49 +201,35 @@ class _Slide:
         return places
 
 
-def _table_lines(frame: Element) -> Iterator[_TableLine]:
+def _table_rows(frame: Element) -> Iterator[dict[str, Any]]:
     table = next(iter(inside(frame, "tbl")), None)
     titled = attribute(child(table, "tblPr"), "firstRow") in {"1", "true"}
-    for row in children(table, "tr"):
+    for number, row in enumerate(children(table, "tr")):
         cells = list(children(row, "tc"))
         merged = [{attribute(cell, "hMerge"), attribute(cell, "vMerge")} & {"1", "true"} for cell in cells]
-        wide = [_whole(attribute(cell, "gridSpan")) or 1 for cell in cells]
-        yield _TableLine(
-            [" ".join(_lines(child(cell, "txBody"))) for cell in cells],
-            [0 if gone else span for span, gone in zip(wide, merged, strict=True)],
-            [_whole(attribute(cell, "rowSpan")) or 1 for cell in cells],
-            titled,
-        )
-        titled = False
-
-
-def _write_table(rows: tuple[_TableLine, ...], caption: str, out: TextBuilder) -> None:
-    table = BarTable(out, out.last_lines(), caption)
-    gap = "\n\n"
-    for row in rows:
-        if table.write(row.cells, gap, spans=row.spans, down=row.down, head=row.head):
-            gap = "\n"
-    table.close()
+        wide = [whole(attribute(cell, "gridSpan")) or 1 for cell in cells]
+        yield {
+            "cells": [" ".join(_lines(child(cell, "txBody"))) for cell in cells],
+            "spans": [0 if gone else span for span, gone in zip(wide, merged, strict=True)],
+            "down": [whole(attribute(cell, "rowSpan")) or 1 for cell in cells],
+            "head": titled and number == 0,
+        }
 
 
 def _hidden_run(run: Element) -> str:
     looks = child(run, "rPr")
-    if 0 < _whole(attribute(looks, "sz")) <= _SMALLEST:
+    if 0 < whole(attribute(looks, "sz")) <= _SMALLEST:
         return "too small to read"
     alphas = [attribute(part, "val") for part in inside(child(looks, "solidFill"), "alpha")]
     clear = any(alpha.isdigit() and int(alpha) <= 5_000 for alpha in alphas)
     return "transparent" if clear or child(looks, "noFill") is not None else ""
 
 
-def _whole(value: str) -> int:
-    return int(value) if value.lstrip("-").isdigit() else 0
-
-
 def _place(shape: Element) -> tuple[int, int] | None:
     """Top and left, if the shape sets them itself."""
     boxes = (child(shape, "spPr", "xfrm"), child(shape, "grpSpPr", "xfrm"), child(shape, "xfrm"))
     start = child(next((box for box in boxes if box is not None), None), "off")
-    return (_whole(attribute(start, "y")), _whole(attribute(start, "x"))) if start is not None else None
+    return (whole(attribute(start, "y")), whole(attribute(start, "x"))) if start is not None else None
 
 
 def _lines(body: Element | None) -> list[str]:
@@ -272,10 +248,8 @@ def _words(parent: Element) -> Iterator[str]:
         name = local_name(element)
         if name == "t":
             yield element.text or ""
-        elif name == "br":
-            yield "\n"
-        elif name == "tab":
-            yield " "
+        elif name in CHARACTERS:
+            yield CHARACTERS[name]
         elif name == "AlternateContent":
             yield from _words(element[0] if len(element) else element)
         elif name in {"oMath", "oMathPara"}:
@@ -284,11 +258,7 @@ def _words(parent: Element) -> Iterator[str]:
             yield from _words(element)
 
 
-def _diagram(root: Element) -> list[str]:
-    return [line for point in inside(root, "pt") for line in _lines(child(point, "t"))]
-
-
-def _chart(root: Element) -> list[str]:
+def _chart(root: Element | None) -> list[str]:
     """A chart's title, and its values with the names of their category and series."""
     lines = [tidy_whitespace(joined_text(next(iter(inside(root, "title")), None)))]
     for series in inside(root, "ser"):

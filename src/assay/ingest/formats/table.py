@@ -32,9 +32,6 @@ from assay.tables.build import (
 
 MOST_TITLES = 10  # lines above the tables of a sheet that are looked at
 
-# --- what stands above the tables of a sheet: a title, a unit or a period apart from the first table, above it, holds for the
-# whole sheet. What is above a later table is its own.
-
 _LONGEST_PERIOD = 40  # characters
 _TITLES = 3  # lines of a caption
 
@@ -96,59 +93,9 @@ def is_period(words: str) -> bool:
     return len(words) <= _LONGEST_PERIOD and YEAR_IN.search(words) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class SheetHead:
-    """The lines above the tables of a sheet so far: `first` above the first table, `lines` since the last one."""
-
-    lines: tuple[str, ...] = ()
-    first: tuple[str, ...] = ()
-    tables: int = 0
-    columns: tuple[str, ...] = ()  # of the last table, and the lines above it
-    above: tuple[str, ...] = ()
-
-    def with_lines(self, lines: Sequence[str]) -> SheetHead:
-        """After lines that are no table."""
-        kept = (*self.lines, *(line for line in lines if is_title(line) or only_declares(line)))
-        return replace(self, lines=kept, first=self.first if self.tables else kept)
-
-    def describe(self, header: Header, titles: Sequence[str], sheet: str) -> tuple[str, str, str]:
-        """Caption, units and period of a table with this header and these lines directly above it."""
-        above = self._above(header, titles)
-        named = [[(name, at, at) for at, name in enumerate(header.names) if name]]
-        units = header.units or header_units(named, range(max(1, len(header.names)))) or _units(above)
-        if not units and not any(map(names_unit, header.names)):
-            units = _units(self.first)
-        period = header.period or _period(above)
-        if not period and not any(map(YEAR_IN.search, header.names)):
-            period = _period(self.first)
-        titled = [line for line in above if not only_declares(line) and line != period]
-        return LINES.join(dict.fromkeys(titled[-_TITLES:]))[:LONGEST_NAME] or sheet, units, period
-
-    def after(self, header: Header, titles: Sequence[str]) -> SheetHead:
-        """After a table."""
-        return SheetHead((), self.first, self.tables + 1, header.names, self._above(header, titles))
-
-    def title(self, titles: Sequence[str]) -> str:
-        """The title of the sheet: its first line, unless that is only the caption of the first of several tables."""
-        lines = self.first or (titles if self.tables == 1 else ())
-        return next((line for line in lines[:1] if is_title(line) and not only_declares(line)), "")
-
-    def _above(self, header: Header, titles: Sequence[str]) -> tuple[str, ...]:
-        """The lines above a table; those of the last one, if this one has none and the same columns."""
-        own = (*self.lines, *titles)
-        return own if own or header.names != self.columns else self.above
-
-
-def _units(lines: Sequence[str]) -> str:
-    return find_units(reversed(lines))
-
-
 def _period(lines: Sequence[str]) -> str:
     """The nearest line below the title that names a year."""
     return next((line for line in reversed(lines[1:]) if is_period(line) and not only_declares(line)), "")
-
-
-# --- spreadsheets -----------------------------------------------------------------------------------------------------
 
 
 def write_rows(
@@ -156,7 +103,7 @@ def write_rows(
 ) -> str:
     """Write consecutive tables: an empty row ends a table. `always_named`: tables of two columns have names too.
     Returns the title that stands above them; empty if there is none."""
-    writer = _RowWriter(out, always_named, caption)
+    writer = _SheetWriter(out, always_named, caption)
     block: list[list[str]] = []
     for row in rows:
         cells = [tidy_whitespace(cell).replace("\n", " ") for cell in row]
@@ -171,7 +118,7 @@ def write_rows(
             block = []
     writer.write(block)
     writer.close()
-    return plausible_title(writer.head.title(writer.first_titles))
+    return plausible_title(writer.sheet_title())
 
 
 def first_rows(rows: Iterable[list[str]], out: TextBuilder) -> Iterator[list[str]]:
@@ -197,20 +144,32 @@ def left_out(limits: FileLimits) -> str:
 
 
 @dataclass(slots=True)
-class _RowWriter:
+class _SheetWriter:
+    """Writes the tables of a sheet. A title, a unit or a period above its first table, apart from it, holds for all of it;
+    what is above a later table is its own."""
+
     out: TextBuilder
     always_named: bool
-    caption: str
+    name: str
+    first: tuple[str, ...] = ()  # the lines above the first table
+    lines: tuple[str, ...] = ()  # those since the last one
+    tables: int = 0
+    columns: tuple[str, ...] = ()  # of the last table, and the lines above it
+    above: tuple[str, ...] = ()
+    first_titles: tuple[str, ...] = ()  # the lines above the first table, in its block
     header: Header | None = None  # of the open table; without names if it has none
-    title: list[str] = field(default_factory=list)  # the lines above the open table, in its block
-    first_titles: tuple[str, ...] = ()  # those of the first table
-    head: SheetHead = field(default_factory=SheetHead)
+    titles: tuple[str, ...] = ()  # the lines above the open table, in its block
     packer: RowPacker | None = None
     group: int = -1  # the row that names the group of those below it
     rows: int = 0
     width: int = 0
     wide_rows: int = 0  # rows with more than one cell
-    single: list[str] = field(default_factory=list)  # the first rows with one cell
+    single: tuple[str, ...] = ()  # the first rows with one cell
+
+    def sheet_title(self) -> str:
+        """The first line of the sheet, unless that is only the caption of the first of several tables."""
+        lines = self.first or (self.first_titles if self.tables == 1 else ())
+        return next((line for line in lines[:1] if is_title(line) and not only_declares(line)), "")
 
     def write(self, block: list[list[str]]) -> None:
         """Write a part of a table."""
@@ -221,8 +180,8 @@ class _RowWriter:
             first, below = find_header(block, pairs_named=self.always_named)
             if first < below:
                 self.header = read_header(_padded(block[first:below]))
-                self.title = [_bars(row)[0] for row in block[:first]]
-                for line in filter(None, (*self.title, self.header.line)):
+                self.titles = tuple(_bars(row)[0] for row in block[:first])
+                for line in filter(None, (*self.titles, self.header.line)):
                     self.out.block(line, gap)
                     gap = "\n"
                 block = block[below:]
@@ -240,7 +199,7 @@ class _RowWriter:
             titles = [row for row in block[:-1] if len(set(filter(None, row))) == 1]
             for place, row in enumerate(block):
                 self.out.block(_bars(row)[0], "\n" if place else "\n\n")
-            self.head = self.head.with_lines([_bars(row)[0] for row in titles])
+            self._keep(_bars(row)[0] for row in titles)
             self.header = read_header(_padded([row for row in block if row not in titles]))
             return
         self.write(block)
@@ -261,7 +220,7 @@ class _RowWriter:
         if len(spans) == 1 and not self.always_named and any(map(str.isalpha, line)):
             self.group = self.rows
         if len(spans) == 1 and self.rows < MOST_TITLES:
-            self.single.append(line)
+            self.single += (line,)
         self.rows += 1
         self.width = max(self.width, 1 + max((at for at, _, _ in spans), default=0))
         self.wide_rows += len(spans) > 1
@@ -271,16 +230,37 @@ class _RowWriter:
         header = self.header or Header(())
         if self.packer is not None and self.wide_rows > (not header.names):
             columns = header.names + ("",) * (self.width - len(header.names))
-            caption, units, period = self.head.describe(header, self.title, self.caption)
+            own = (*self.lines, *self.titles)
+            # One without lines above it has those of the last one, if it has the same columns.
+            above = own if own or header.names != self.columns else self.above
+            caption, units, period = self._describe(header, above)
             self.out.tables.append(
                 Table(self.packer.origin, self.out.length, columns, caption, units, self.packer.packed(), period)
             )
-            self.first_titles = self.first_titles if self.head.tables else tuple(self.title)
-            self.head = self.head.after(header, self.title)
+            self.first_titles = self.first_titles if self.tables else self.titles
+            self.lines, self.columns, self.above = (), header.names, above
+            self.tables += 1
         else:
-            self.head = self.head.with_lines([*self.title, *self.single])
-        self.header, self.title, self.packer, self.single = None, [], None, []
+            self._keep((*self.titles, *self.single))
+        self.header, self.packer, self.titles, self.single = None, None, (), ()
         self.group, self.rows, self.width, self.wide_rows = -1, 0, 0, 0
+
+    def _keep(self, lines: Iterable[str]) -> None:
+        """Keep lines that are no table for those below them."""
+        self.lines += tuple(line for line in lines if is_title(line) or only_declares(line))
+        self.first = self.first if self.tables else self.lines
+
+    def _describe(self, header: Header, above: Sequence[str]) -> tuple[str, str, str]:
+        """Caption, units and period of a table with these lines above it."""
+        named = [[(name, at, at) for at, name in enumerate(header.names) if name]]
+        units = header.units or header_units(named, range(max(1, len(header.names)))) or find_units(reversed(above))
+        if not units and not any(map(names_unit, header.names)):
+            units = find_units(reversed(self.first))
+        period = header.period or _period(above)
+        if not period and not any(map(YEAR_IN.search, header.names)):
+            period = _period(self.first)
+        titled = [line for line in above if not only_declares(line) and line != period]
+        return LINES.join(dict.fromkeys(titled[-_TITLES:]))[:LONGEST_NAME] or self.name, units, period
 
 
 def _padded(rows: Sequence[list[str]]) -> list[list[str]]:
@@ -324,9 +304,6 @@ def _bars(cells: Sequence[str]) -> tuple[str, Spans]:
     return line.strip(" |"), spans
 
 
-# --- tables of pages and slides ---------------------------------------------------------------------------------------
-
-
 @dataclass(slots=True)
 class BarTable:
     """A table that is written row by row as `a | b | c`; `close` records it."""
@@ -334,6 +311,7 @@ class BarTable:
     out: TextBuilder
     above: tuple[str, ...] = ()  # the lines directly above it
     caption: str = ""
+    gap: str = "\n\n"  # before the next row
     rows: list[GridRow] = field(default_factory=list)
     heads: list[bool] = field(default_factory=list)  # which rows the file calls header rows
     _open: dict[int, tuple[int, GridCell]] = field(default_factory=dict)  # column → rows left, cell merged downwards
@@ -341,22 +319,22 @@ class BarTable:
     def write(
         self,
         cells: Sequence[str],
-        gap: str,
         *,
         first: int = 0,
         spans: Sequence[int] = (),
         down: Sequence[int] = (),
         head: bool = False,
-    ) -> bool:
-        """Write one row that begins in column `first`; false if it has no text. `spans` and `down`: how many columns and
-        rows each cell covers; 0 columns for the place of a cell that is merged into another."""
+    ) -> None:
+        """Write one row that begins in column `first`, unless it has no text. `spans` and `down`: how many columns and rows
+        each cell covers; 0 columns for the place of a cell that is merged into another."""
         line = " | ".join(cells).rstrip(" |")
         if not line.strip():
-            return False
-        start = self.out.block(line, gap)
+            return
+        start = self.out.block(line, self.gap)
+        self.gap = "\n"
         at = start - (len(line) - len(line.lstrip()))
         if self.out.length - at != len(line):  # the text was cleaned once more: its offsets are unknown
-            return True
+            return
         found: list[GridCell] = []
         column = first
         for index, text in enumerate(cells):
@@ -372,7 +350,6 @@ class BarTable:
         self._merged(column, found)
         self.rows.append(GridRow(tuple(found), start, self.out.length))
         self.heads.append(head)
-        return True
 
     def _merged(self, column: int, found: list[GridCell]) -> int:
         """Add the cells that continue from the rows above at this column; returns the next free column."""

@@ -9,6 +9,7 @@ import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from assay.core.printable import clean_text, tidy_whitespace
 from assay.core.types import Section, Table
@@ -50,9 +51,7 @@ class TextBuilder:
     def page(self) -> None:
         """Start a new page."""
         self.pages.append(self.length if self.pages else 0)
-        if len(self.pages) > self.limits.pages:
-            why = f"It has more than {self.limits.pages:,} pages; split it or raise the limit on pages."
-            raise Refused(Status.too_large, why)
+        self.limits.check(pages=len(self.pages))
 
     def embed(self, parsed: Parsed, below: int) -> None:
         """Append another file's text with its headings, each `below` levels deeper."""
@@ -77,37 +76,25 @@ class TextBuilder:
     def parsed(
         self,
         *,
-        title: str = "",
-        authors: tuple[str, ...] = (),
-        date: str | None = None,
-        language: str | None = None,
-        meta: Mapping[str, str] | None = None,
         empty: str = "There is no text in it; check that this is the file you meant.",
+        meta: Mapping[str, str] | None = None,
+        **facts: Any,
     ) -> Parsed:
-        """The finished text. A file without text is refused with the message `empty`."""
+        """The finished text with its title, authors, date and language. Without text it is refused with the message `empty`."""
         text = "".join(self.parts)
         if not text.strip():
             raise Refused(Status.empty, empty)
         if sum(each.words for each in self.hidden) > self.unsaid:
             self.warn(describe_hidden(self.hidden))
         return Parsed(
-            text, self.kind, title, authors, date,
-            sections=tuple(self.sections), pages=tuple(self.pages) or (0,), language=language,
-            meta={**(meta or {}), **hidden_meta(self.hidden)}, warnings=tuple(self.warnings), tables=tuple(self.tables),
+            text, self.kind, sections=tuple(self.sections), pages=tuple(self.pages) or (0,), tables=tuple(self.tables),
+            meta={**(meta or {}), **hidden_meta(self.hidden)}, warnings=tuple(self.warnings), **facts,
         )  # fmt: skip
 
     def _append(self, text: str) -> None:
         self.parts.append(text)
         self.length += len(text)
-        if self.length > self.limits.characters:
-            raise too_long(self.limits)
-
-
-def too_long(limits: FileLimits) -> Refused:
-    return Refused(
-        Status.too_large,
-        f"It holds more than {limits.characters:,} characters of text; split it or raise the limit on characters.",
-    )
+        self.limits.check(characters=self.length)
 
 
 _MARKS = (

@@ -9,9 +9,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+
+from lxml.etree import _Element as Element
+from lxml.etree import iterparse
 
 from assay.ingest.formats.archive import (
+    RELATION,
+    SAME_COLOUR,
     Archive,
     attribute,
     child,
@@ -21,14 +25,11 @@ from assay.ingest.formats.archive import (
     office_properties,
     open_archive,
     refuse_damaged,
+    same_colour,
 )
-from assay.ingest.formats.docx_styles import SAME_COLOUR, hidden_text
 from assay.ingest.formats.table import left_out, write_rows
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
-
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
 
 _MERGED = 20_000  # cells filled from the merged cell that they belong to
 _DATES = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
@@ -43,9 +44,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         look, sheets = _workbook(archive)
         title = _write_workbook(archive, look, sheets, out)
     return out.parsed(
-        title=properties.title or title,
-        authors=properties.authors,
-        date=properties.date,
+        **properties | {"title": properties["title"] or title, "language": None},
         empty="Its sheets are empty; check that this is the file you meant.",
     )
 
@@ -56,7 +55,7 @@ def first_sheet(data: bytes, limits: FileLimits) -> list[tuple[int, dict[int, st
         archive = open_archive(data, limits)
         look, sheets = _workbook(archive)
         target = next((each.target for each in sheets if not each.hidden and each.target), "")
-        return [(number, row) for number, row, _ in _rows(archive, target, look)] if target else []
+        return list(_rows(archive, target, look)) if target else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +72,14 @@ def _workbook(archive: Archive) -> tuple[_Look, list[_Sheet]]:
         raise Refused(Status.corrupt, "It holds no workbook; open it in Excel and save it again.")
     links = archive.links(workbook)
     kinds = dict(links.values())
-    styles, unseen = _styles(archive.side_xml(kinds.get("styles", "xl/styles.xml")))
+    styles = _styles(archive.side_xml(kinds.get("styles", "xl/styles.xml")))
     strings = _strings(archive, kinds.get("sharedStrings", "xl/sharedStrings.xml"))
     since_1904 = attribute(child(root, "workbookPr"), "date1904") in {"1", "true"}
     epoch = datetime(1904, 1, 1) if since_1904 else datetime(1899, 12, 30)
-    look = _Look(strings, styles, epoch, unseen)
+    look = _Look(strings, styles, epoch)
     found: list[_Sheet] = []
     for sheet in children(child(root, "sheets")):
-        kind, target = links.get(sheet.get(_RELATION) or attribute(sheet, "id"), ("", ""))
+        kind, target = links.get(sheet.get(RELATION) or attribute(sheet, "id"), ("", ""))
         hidden = attribute(sheet, "state") in {"hidden", "veryHidden"}
         there = kind == "worksheet" and target in archive
         found.append(_Sheet(attribute(sheet, "name"), target if there else "", hidden))
@@ -93,8 +92,8 @@ def _write_workbook(archive: Archive, look: _Look, sheets: list[_Sheet], out: Te
     titles: set[str] = set()
     for sheet in sheets:
         if sheet.target and not sheet.hidden:
-            cells, title = _write_sheet(archive, sheet.target, sheet.title, look, cells, out)
-            titles |= {title} if title else set()
+            cells, title = _write_sheet(archive, sheet, look, cells, out)
+            titles |= {title} - {""}
     out.hidden += look.hidden
     hidden = [sheet.title for sheet in sheets if sheet.hidden]
     if hidden:
@@ -102,38 +101,32 @@ def _write_workbook(archive: Archive, look: _Look, sheets: list[_Sheet], out: Te
     return titles.pop() if len(titles) == 1 else ""
 
 
-_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
-
-
 @dataclass(frozen=True, slots=True)
 class _Look:
     """What is needed to format a stored value as Excel shows it."""
 
     strings: list[str]
-    styles: list[str]  # per style: date, percent or nothing
+    styles: list[tuple[str, str]]  # date, percent or nothing; and how it hides a value, or nothing
     epoch: datetime
-    unseen: list[str] = field(default_factory=list)  # per style: how it hides a value, or nothing
     hidden: list[HiddenText] = field(default_factory=list)  # values that no reader sees
 
 
-def _write_sheet(
-    archive: Archive, target: str, name: str, look: _Look, cells: int, out: TextBuilder
-) -> tuple[int, str]:
+def _write_sheet(archive: Archive, sheet: _Sheet, look: _Look, cells: int, out: TextBuilder) -> tuple[int, str]:
     """Write a sheet. Returns the number of cells so far, and the title above its tables."""
-    merged, coloured = _merged(archive, target)
+    merged, coloured = _merged(archive, sheet.target)
     if coloured:
-        look = replace(look, unseen=[how if how != SAME_COLOUR else "" for how in look.unseen])
+        look = replace(look, styles=[(form, how if how != SAME_COLOUR else "") for form, how in look.styles])
     rows: list[tuple[int, dict[int, str]]] = []
-    for number, row, count in _rows(archive, target, look):
-        cells += count
+    for number, row in _rows(archive, sheet.target, look):
+        cells += len(row)
         if cells > out.limits.cells or out.limits.late:
             out.warn(left_out(out.limits))
             break
         rows.append((number, row))
     if not rows:
         return cells, ""
-    out.heading(name, 1)
-    return cells, write_rows(_laid_out(rows, merged), out, caption=name)
+    out.heading(sheet.title, 1)
+    return cells, write_rows(_laid_out(rows, merged), out, caption=sheet.title)
 
 
 def _laid_out(
@@ -150,10 +143,8 @@ def _laid_out(
         yield [row.get(column) or values.get(merged.get((number, column), (0, 0)), "") for column in columns]
 
 
-def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dict[int, str], int]]:
-    """Row number, values by column, their count; only rows with visible content."""
-    from lxml.etree import iterparse
-
+def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dict[int, str]]]:
+    """Row number, and values by column; only rows with visible content."""
     hidden_columns: set[int] = set()
     number = 0
     with archive.open(target) as stream:
@@ -171,7 +162,7 @@ def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dic
                 while element.getprevious() is not None:  # otherwise a million empty rows stay in memory
                     del element.getparent()[0]
                 if row:
-                    yield number, row, len(row)
+                    yield number, row
             elif hidden:
                 last = min(int(element.get("max") or 0), 16_384)
                 hidden_columns.update(range(int(element.get("min") or 0), last + 1))
@@ -182,13 +173,14 @@ def _row(element: Element, hidden_columns: set[int], look: _Look) -> dict[int, s
     column = 0
     for cell in element:
         column = _column(cell.get("r") or "") or column + 1
-        if not len(cell) or not (shown := _shown(cell, look)):
+        if not len(cell):
             continue
         style = cell.get("s", "0")
-        how = look.unseen[int(style)] if style.isdigit() and int(style) < len(look.unseen) else ""
-        if column in hidden_columns or how:
+        form, how = look.styles[int(style)] if style.isdigit() and int(style) < len(look.styles) else ("", "")
+        shown = _shown(cell, form, look)
+        if shown and (column in hidden_columns or how):
             look.hidden.append(HiddenText(shown, how or "in hidden columns"))
-        else:
+        elif shown:
             row[column] = shown
     return row
 
@@ -200,7 +192,7 @@ def _column(reference: str) -> int:
     return number
 
 
-def _shown(cell: Element, look: _Look) -> str:
+def _shown(cell: Element, form: str, look: _Look) -> str:
     kind = cell.get("t", "n")
     if kind == "inlineStr":
         return joined_text(cell, by="")
@@ -213,9 +205,7 @@ def _shown(cell: Element, look: _Look) -> str:
         return raw
     if kind == "e":
         return ""  # an error value such as `#REF!` has no content
-    style = cell.get("s", "0")
-    look_of = look.styles[int(style)] if style.isdigit() and int(style) < len(look.styles) else ""
-    return _number(raw, look_of, look.epoch)
+    return _number(raw, form, look.epoch)
 
 
 def _number(raw: str, style: str, epoch: datetime) -> str:
@@ -233,7 +223,7 @@ def _number(raw: str, style: str, epoch: datetime) -> str:
     return f"{value:.15g}" if abs(value) < 1e15 else raw
 
 
-def _styles(root: Element | None) -> tuple[list[str], list[str]]:
+def _styles(root: Element | None) -> list[tuple[str, str]]:
     """Per style: date, percent or nothing; and how it hides a value. Of a theme only its first colour is known: white."""
     codes = {attribute(form, "numFmtId"): attribute(form, "formatCode") for form in inside(root, "numFmt")}
     inks = [_shade(child(font, "color"), "000000") for font in children(child(root, "fonts"))]
@@ -243,16 +233,15 @@ def _styles(root: Element | None) -> tuple[list[str], list[str]]:
         kind = attribute(pattern, "patternType") if pattern is not None else "gradient"
         plain = _shade(child(pattern, "fgColor"), "000000") if kind == "solid" else None
         grounds.append("FFFFFF" if kind in {"", "none"} else plain)
-    forms: list[str] = []
-    unseen: list[str] = []
+    found: list[tuple[str, str]] = []
     for style in children(child(root, "cellXfs")):
         form, font, fill = (attribute(style, name) for name in ("numFmtId", "fontId", "fillId"))
         ink = inks[int(font)] if font.isdigit() and int(font) < len(inks) else None
         ground = grounds[int(fill)] if fill.isdigit() and int(fill) < len(grounds) else "FFFFFF"
         blank = re.fullmatch(r";;;+", codes.get(form, "").strip())
-        unseen.append("formatted as nothing" if blank else hidden_text({"color": ink or ""}, ground))
-        forms.append(_form(int(form or 0), codes.get(form)))
-    return forms, unseen
+        how = "formatted as nothing" if blank else SAME_COLOUR if same_colour(ink or "", ground) else ""
+        found.append((_form(int(form or 0), codes.get(form)), how))
+    return found
 
 
 def _shade(colour: Element | None, unsaid: str) -> str | None:

@@ -5,27 +5,21 @@ from __future__ import annotations
 import re
 from datetime import date as Date
 
-MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan januar janvier enero gennaio janeiro januari janv ene",
-            "february feb februar février febrero febbraio fevereiro februari févr fev",
-            "march mar märz mars marzo março maart mrz",
-            "april apr avril abril aprile avr abr",
-            "may mai mayo maggio maio mei",
-            "june jun juni juin junio giugno junho giu",
-            "july jul juli juillet julio luglio julho juil lug",
-            "august aug août agosto augustus",
-            "september sept sep septembre septiembre settembre setembro",
-            "october oct oktober octobre octubre ottobre outubro okt ott",
-            "november nov novembre noviembre novembro",
-            "december dec dezember décembre diciembre dicembre dezembro dez déc dic",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}
+MONTH_NAMES = (
+    "january jan januar janvier enero gennaio janeiro januari janv ene",
+    "february feb februar février febrero febbraio fevereiro februari févr fev",
+    "march mar märz mars marzo março maart mrz",
+    "april apr avril abril aprile avr abr",
+    "may mai mayo maggio maio mei",
+    "june jun juni juin junio giugno junho giu",
+    "july jul juli juillet julio luglio julho juil lug",
+    "august aug août agosto augustus",
+    "september sept sep septembre septiembre settembre setembro",
+    "october oct oktober octobre octubre ottobre outubro okt ott",
+    "november nov novembre noviembre novembro",
+    "december dec dezember décembre diciembre dicembre dezembro dez déc dic",
+)
+MONTHS = {name: number for number, names in enumerate(MONTH_NAMES, start=1) for name in names.split()}
 NAME = rf"(?P<month{{0}}>{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
 YEAR = r"(?P<year{0}>(?:1[5-9]|20)\d\d)"
 DAY = r"(?P<day{0}>\d{{1,2}})"
@@ -38,12 +32,8 @@ FORMS = (
     rf"{DAY}\.(?P<month{{0}}>\d{{{{1,2}}}})\.{YEAR}",
     rf"(?P<first>\d{{{{1,2}}}})/(?P<second>\d{{{{1,2}}}})/{YEAR}",
 )
-ANY = re.compile(
-    "|".join(rf"(?:{form.format(number)})" for number, form in enumerate(FORMS)).join(
-        (r"(?<![\w/-])(?<!\d\.)(?:", r")(?![\w/-])")
-    ),
-    re.IGNORECASE,
-)
+ANY_FORM = "|".join(rf"(?:{form.format(number)})" for number, form in enumerate(FORMS))
+ANY = re.compile(rf"(?<![\w/-])(?<!\d\.)(?:{ANY_FORM})(?![\w/-])", re.IGNORECASE)
 WEEKDAY = (
     r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|tue|wed|thu|fri|sat|sun)\b\.?|montag|dienstag|mittwoch"
     r"|donnerstag|freitag|samstag|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|(?:segunda|terça|quarta"
@@ -162,10 +152,7 @@ def _from_name(match: re.Match[str]) -> str | None:
     year, month, day = match["year"], match["month"] or match["close"], match["day"] or match["last"]
     if not day and int(month) == (int(year) + 1) % 100:
         return None  # 2010-11 may be a year that begins in autumn
-    try:
-        return Date(int(year), int(month), int(day or 1)).isoformat()[: 10 if day else 7]
-    except ValueError:
-        return None
+    return iso_date(int(year), int(month), int(day) if day else None)
 
 
 def _has_month_name(match: re.Match[str]) -> bool:
@@ -185,8 +172,13 @@ def to_iso(match: re.Match[str]) -> str | None:
         name = parts["month"].lower()
         month = int(name) if name.isdigit() else MONTHS[name]
         day = int(parts.get("day", 0))
+    return iso_date(year, month, day or None)
+
+
+def iso_date(year: int, month: int | None = None, day: int | None = None) -> str | None:
+    """A date in ISO form, as precise as it is given; None if there is no such day."""
     try:
-        whole = Date(year, month, day or 1)
+        whole = Date(year, 1 if month is None else month, 1 if day is None else day)
     except ValueError:
         return None
-    return whole.isoformat() if day else whole.isoformat()[:7]
+    return whole.isoformat()[: 10 if day else 7 if month else 4]

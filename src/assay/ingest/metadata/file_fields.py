@@ -6,11 +6,10 @@ Programs fill these fields with their own names and their templates' dates; such
 from __future__ import annotations
 
 import re
-from datetime import date as Date
 from itertools import takewhile
 
 from assay.core.printable import tidy_whitespace
-from assay.ingest.metadata.dates import ANY, WEEKDAY, to_iso
+from assay.ingest.metadata.dates import ANY, WEEKDAY, iso_date, to_iso
 
 _NO_TITLE = re.compile(
     r"(?:untitled.*|no title|document\s*\d*|dokument\s*\d*|new document|title|titel|home|index|page \d+"
@@ -58,8 +57,14 @@ def parse_authors(*declared: str) -> tuple[str, ...]:
 def _names(names: str) -> list[str]:
     if ";" in names:
         return names.split(";")
-    parts = split_and(names)
+    parts = AND.split(names) if _is_pair(names) else [names]
     return [name for part in parts for name in (part.split(",") if _is_list(part) else [part])]
+
+
+def _is_pair(names: str) -> bool:
+    """Whether an "and" is between names: each is a full one, and the first part is not that of one organisation."""
+    sides = [side.strip(" ,") for side in AND.split(names)]
+    return all(" " in side for side in sides) and not is_organisation(names.partition(",")[0].strip())
 
 
 def _is_list(names: str) -> bool:
@@ -72,20 +77,12 @@ def parse_date(declared: str) -> str | None:
     """A date in ISO form, as precise as declared; None if it is ambiguous or unreadable."""
     words = tidy_whitespace(declared).replace("\n", " ")
     if match := _COMPACT.match(words) or _ISO.match(words):
-        return _iso(*match.groups())
-    written = ANY.match(re.sub(rf"^{WEEKDAY},?\s+", "", words, flags=re.IGNORECASE))
-    found = to_iso(written) if written and "/" not in written[0] else None  # of 05/06/2024 the day is unsure
-    return _iso(*found.split("-")) if found and "-" in found else None
-
-
-def _iso(year: str, month: str | None = None, day: str | None = None) -> str | None:
-    try:
-        whole = Date(int(year), int(month or 1), int(day or 1))
-    except ValueError:
-        return None
-    if not 1000 <= whole.year <= 2100 or whole.isoformat() in _TEMPLATE_DATES:
-        return None
-    return whole.isoformat()[: 10 if day else 7 if month else 4]
+        found = iso_date(*(int(part) for part in match.groups() if part))
+    else:
+        written = ANY.match(re.sub(rf"^{WEEKDAY},?\s+", "", words, flags=re.IGNORECASE))
+        found = to_iso(written) if written and "/" not in written[0] else None  # of 05/06/2024 the day is unsure
+    believed = found and "1000" <= found[:4] <= "2100" and f"{found}-01-01"[:10] not in _TEMPLATE_DATES
+    return found if believed else None
 
 
 AFFILIATION = re.compile(
@@ -95,18 +92,13 @@ AFFILIATION = re.compile(
     r"|@|https?:|www\.|email|e-mail|\d{4,}|correspond|equal contribution|abstract|keywords",
     re.IGNORECASE,
 )
-PARTICLES = frozenset(
-    ("de da di do du dos del della der den des van von zu zur la le el al bin ibn ben ter ten af av y e").split()
-)
+PARTICLES = "de da di do du dos del della der den des van von zu zur la le el al bin ibn ben ter ten af av y e".split()
 NAME_PART = re.compile(r"(?:[^\W\d_](?:[\w’'´`˘˚ˇ-]*\w)?\.?|[A-Z]\.(?:-?[A-Z]\.)*)")
 NO_NAME = frozenset(
-    (
-        "the a an of for and in on with by from new review article paper letter report original open access "
-        "journal volume vol issue page pages table figure chapter section part draft version preprint "
-        "proceedings conference workshop international annual technical user guide manual policy plan summary "
-        "overview introduction january february march april may june july august september october november "
-        "december confidential internal"
-    ).split()
+    "the a an of for and in on with by from new review article paper letter report original open access journal volume vol "
+    "issue page pages table figure chapter section part draft version preprint proceedings conference workshop international "
+    "annual technical user guide manual policy plan summary overview introduction january february march april may june july "
+    "august september october november december confidential internal".split()
 )
 MARKS = re.compile(
     r"(?<=\s)[˘˚ˇ´`¨ˆ˜¸](?=\s|$)|[∗*†‡§¶‖#✉⋆◦]+|(?<=[^\W\d_])\d+(?:,\d+)*|\(\s*[\w ]?\s*\)"
@@ -148,29 +140,6 @@ def is_organisation(words: str) -> bool:
     return spelled and bool(any(map(NAMED_LAST.search, AND.split(words))) or NAMED_FIRST.search(words))
 
 
-def split_and(words: str) -> list[str]:
-    """`A and B` as two names, unless the "and" is part of one organisation's name: then unchanged."""
-    found = [words]
-    for match in reversed([*AND.finditer(words)]):
-        first, second = found[0][: match.start()], found[0][match.end() :]
-        if not _is_one_name(first, second.partition(",")[0].strip()):
-            found[:1] = [first, second]
-    return found
-
-
-def _is_one_name(before: str, second: str) -> bool:
-    """Whether the "and" between these is inside one name. People and complete organisations have names of their own."""
-    listed, first = "," in before, before.rpartition(",")[2].strip()
-    if NAMED_FIRST.search(second + " ") or second.lower().startswith("the ") or (listed and is_name(first)):
-        return False
-    if not listed and (" " not in first or " " not in second):
-        return True  # `Health and Safety Executive`, or a firm named after two people
-    if NAMED_LAST.search(first):
-        return not NAMED_LAST.search(second)  # `Process Laboratory and Control Room`
-    within = NAMED_FIRST.search(first + " ") and not (AND.search(first) and is_name(second))
-    return bool(NAMED_LAST.search(second) or within)
-
-
 def find_people(words: str) -> list[str]:
     """The people named in a line, without the marks, titles and degrees at their names."""
     return [name for piece in _pieces(words) if (name := _name(piece))]
@@ -198,19 +167,8 @@ def _name(piece: str) -> str:
 
 def parse_people(words: str) -> list[str]:
     """The people of a line that contains nothing else; empty if it contains anything else."""
-    bare = re.sub(r"^by\s+", "", DEGREES.sub("", MARKS.sub("", words.strip())), flags=re.IGNORECASE)
-    pieces = [piece.strip() for piece in re.split(r",|;|(?<!\w)(?:and|und|et|&)(?!\w)", bare)]
-    return [re.sub(r"\s+", " ", piece) for piece in pieces if piece] if all(map(is_name, filter(None, pieces))) else []
-
-
-def parse_organisations(words: str) -> list[str]:
-    """`Unit, Organisation` as two names; empty if the line does not open with a unit."""
-    first, *others = [piece.strip() for piece in re.split(r",\s+|(?<!\s)\s++[|·]\s+", words.strip(" .,"))]
-    units = [piece.strip() for piece in split_and(first)]
-    if not is_organisation(units[0]):
-        return []
-    spelled = [other for other in others if other[:1].isupper() and is_spelled_as_name(other)]
-    return [*units, *spelled] if len(spelled) == len(others) else []
+    names = [*map(_name, _pieces(words))]
+    return names if all(names) else []
 
 
 def is_spelled_as_name(words: str) -> bool:

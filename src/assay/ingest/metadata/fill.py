@@ -6,9 +6,11 @@ PDFs supply the typography of their first lines, other formats their own metadat
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from assay.core.formats import TitleSource, format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, title_by_identity
@@ -22,7 +24,6 @@ from assay.ingest.metadata.file_fields import (
     is_name,
     is_organisation,
     parse_authors,
-    parse_organisations,
     parse_people,
     plausible_title,
 )
@@ -45,15 +46,6 @@ class FrontLine:
     turned: bool = False  # rotated: a stamp in the margin
 
 
-@dataclass(frozen=True, slots=True)
-class FrontPage:
-    title: str = ""
-    authors: tuple[str, ...] = ()
-    date: str | None = None
-    abstract: tuple[int, int] | None = None
-    body: int = 0  # offset at which the title block ends
-
-
 ABSTRACT_WITHIN, LONGEST_ABSTRACT, SHORTEST_ABSTRACT = 12_000, 5_000, 80
 ABSTRACT = re.compile(
     r"(?:\A|\n\n?)[ \t#*_]*(?:abstract|summary|executive summary|résumé|zusammenfassung|kurzfassung|resumen|sommario"
@@ -68,51 +60,35 @@ AFTER_ABSTRACT = re.compile(
 
 
 def read_front_page(
-    text: str,
-    sections: Sequence[Section] = (),
-    front: Sequence[FrontLine] = (),
-    declared: Mapping[str, str] | None = None,
-) -> FrontPage:
-    """The metadata on the first page of a document with layout; `declared` are the file's own fields."""
-    claims = declared or {}
+    text: str, sections: Sequence[Section], front: Sequence[FrontLine], declared: Mapping[str, str]
+) -> tuple[dict[str, Any], int]:
+    """The metadata on the first page of a document with layout, and the offset at which its title block ends. `declared` are
+    the file's own fields."""
     upright = [place for place in front if place.page == 0 and not place.turned]
     titled = find_title_lines(upright)
     title = " ".join(place.text.strip() for place in titled)
-    claimed = plausible_title(claims.get("title", ""))
+    claimed = plausible_title(declared.get("title", ""))
     if claimed and _folded(claimed) in _folded(text[:NEAR]) and len(claimed.split()) > 1:
         title = title if _folded(claimed) in _folded(title) and len(title) < 2 * len(claimed) else claimed
     elif not title and len(claimed.split()) > 2 and "_" not in claimed:
         title = claimed
     abstract = find_abstract(text, sections)
-    below = [place for place in upright if titled and place.start >= max(line.end for line in titled)]
-    authors, count = find_signing_organisation([place.text for place in below])
-    after = below[count - 1].end if count else 0
-    if not authors:
-        authors, after = find_authors_below(upright, titled)
-    if authors and not count and abstract is None and not _vouched(upright, after):
+    authors, after = find_authors_below(upright, titled)
+    if authors and abstract is None and not _vouched(upright, after):
         authors, after = (), 0
     if not authors:
-        names = parse_authors(claims.get("author", ""))  # programs and filing agents fill in their own
+        names = parse_authors(declared.get("author", ""))  # programs and filing agents fill in their own
         authors = names if all(is_name(name) or is_organisation(name) for name in names) else ()
     page = text[: max((place.end for place in front if place.page == 0), default=NEAR)][:8_000]
-    return FrontPage(
-        title=re.sub(r"\s+", " ", MARKS_AT_END.sub("", title)).strip(),
-        authors=authors,
-        date=find_document_date(page, _head(upright, titled), title),
-        abstract=abstract,
-        body=max([after, *(place.end for place in titled)]),
-    )
-
-
-def _head(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) -> str:
-    """The lines above the running text, without those of the title."""
-    kept: list[str] = []
-    for _, group in groupby(lines, key=lambda line: line.paragraph):
-        paragraph = list(group)
-        if is_prose(" ".join(line.text for line in paragraph)):
-            return "\n".join([*kept[:25], *lines_before_sentence([line.text for line in paragraph])])
-        kept += [line.text for line in paragraph if line not in titled]
-    return "\n".join(kept[:25])
+    paragraphs = groupby((place for place in upright if place not in titled), key=lambda place: place.paragraph)
+    head = lines_above_prose([place.text for place in places] for _, places in paragraphs)
+    facts = {
+        "title": re.sub(r"\s+", " ", MARKS_AT_END.sub("", title)).strip(),
+        "authors": authors,
+        "date": find_document_date(page, "\n".join(head[:25]), title),
+        "abstract": abstract,
+    }
+    return facts, max([after, *(place.end for place in titled)])
 
 
 def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
@@ -123,12 +99,12 @@ def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
     fields = parse_header_lines(parsed.text) if format.header_lines else {}
     candidates = (parsed.title, plausible_title(fields.get("title", "")), _opening(parsed, format.title_source))
     title = next((own for each in candidates if (own := own_title(plausible_title(each), parsed.text))), "")
-    head = text_above_prose(parsed.text)
-    lines = lines_below_title(head, title)
+    paragraphs = (paragraph.split("\n") for paragraph in parsed.text[:NEAR].split("\n\n")[:12])
+    lines = lines_below_title(lines_above_prose(paragraphs), title)
     abstract = parsed.abstract or find_abstract(parsed.text, parsed.sections)
     signed = () if format.described_by_layout else find_byline(lines, sure=abstract is not None)
     date = find_date(fields.get("date", "")) or find_document_date(parsed.text[:2_000], "\n".join(lines), title)
-    authors = parse_authors(fields.get("author", "")) or signed or find_signing_organisation(lines)[0]
+    authors = parse_authors(fields.get("author", "")) or signed
     by_program = format.authored_by_program
     filled = replace(
         parsed,
@@ -137,12 +113,8 @@ def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
         date=(date or parsed.date if by_program else parsed.date or date) or find_date_in_file_name(name),
         abstract=abstract,
     )
-    return _titled(_identified(filled, name))
-
-
-def _titled(parsed: Parsed) -> Parsed:
-    """With a title made from its identity, if it states none."""
-    return parsed if parsed.title else replace(parsed, title=title_by_identity(parsed.meta))
+    found = _identified(filled, name)
+    return found if found.title else replace(found, title=title_by_identity(found.meta))
 
 
 def _identified(parsed: Parsed, name: str) -> Parsed:
@@ -164,21 +136,18 @@ def _opening(parsed: Parsed, source: TitleSource) -> str:
     return plausible_title(first.title) if over and fits else ""
 
 
-# --- title ----------------------------------------------------------------------------------------------------------
-
 MARKS_AT_END = re.compile(r"\s{0,9}[∗*†‡§]{1,9}\s{0,9}$")
 
 
 def find_title_lines(lines: Sequence[FrontLine]) -> list[FrontLine]:
     """The largest text in the upper part of the first page, over one or several lines."""
-    placed = zip(lines, [None, *lines], strict=False)  # each with the line above it
-    upper = [line for line, over in placed if line.y < 0.65 and (_runs_on(over, line) or _has_words(line.text))]
+    upper = [line for line in lines if line.y < 0.65]
     if not upper:
         return []
-    weights: dict[float, int] = {}
+    weights: Counter[float] = Counter()
     for line in lines:
-        weights[line.size] = weights.get(line.size, 0) + len(line.text)
-    body = max(weights, key=lambda size: weights[size])
+        weights[line.size] += len(line.text)
+    body = weights.most_common(1)[0][0]
     first = upper[0]
     # a bold title in the size of the text; not if everything is bold, nor if it is a table row
     headed = (
@@ -209,22 +178,6 @@ def _running_text_above(lines: Sequence[FrontLine], below: FrontLine) -> int:
     return sum(len(words) >= 8 and 2 * sum(word[:1].islower() for word in words) > len(words) for words in over)
 
 
-OPEN_END = re.compile(
-    r"(?:[,–—-]|\b(?:of|to|from|in|on|at|and|the|for|by|until|der|des|de)|\b\d{1,2})\s*$", re.IGNORECASE
-)
-
-
-def _runs_on(over: FrontLine | None, line: FrontLine) -> bool:
-    """Whether this line (a date, for example) continues the text above it."""
-    alike = over is not None and abs(over.size - line.size) < 0.06 * line.size and over.bold == line.bold
-    return over is not None and alike and bool(OPEN_END.search(over.text)) and not over.text[:1].isdigit()
-
-
-def _has_words(text: str) -> bool:
-    """Whether the text is more than a number or a date."""
-    return sum(map(str.isalpha, text)) >= 3 and not (len(text) < 40 and find_date(text) is not None)
-
-
 def _together(lines: list[FrontLine]) -> list[FrontLine]:
     """The first of these lines and those that follow it directly."""
     group = lines[:1]
@@ -233,9 +186,6 @@ def _together(lines: list[FrontLine]) -> list[FrontLine]:
             break
         group.append(line)
     return group
-
-
-# --- authors --------------------------------------------------------------------------------------------------------
 
 
 def find_authors_below(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) -> tuple[tuple[str, ...], int]:
@@ -249,7 +199,7 @@ def find_authors_below(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) 
     end = sentences = 0
     for line in below:
         words = line.text.strip()
-        if ABSTRACT.match(words + "\n") or len(words) > 400 or OPENING.match(words):
+        if ABSTRACT.match(words + "\n") or len(words) > 400:
             break
         affiliated = AFFILIATION.search(DEGREES.sub("", words))
         names = find_people_before_affiliation(words) if affiliated else find_people(words)
@@ -270,7 +220,6 @@ def find_authors_below(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) 
     return tuple(dict.fromkeys(find_people(gathered))), end
 
 
-OPENING = re.compile(r"(?:\d\.?|I\.)?\s{0,20}introduction\b", re.IGNORECASE)
 VOUCHES = re.compile(
     r"universit|institut|department|laborator|school of|college|hospital|faculty|^(?:by|authors?)\b|@\w",
     re.IGNORECASE,
@@ -279,8 +228,7 @@ VOUCHES = re.compile(
 
 def _vouched(lines: Sequence[FrontLine], after: int) -> bool:
     """Whether an affiliation or a byline is nearby: it is for authors' names, but not for table headers."""
-    near = [line for line in lines if line.start <= after + 400]
-    return any(VOUCHES.search(line.text) for line in near)
+    return any(VOUCHES.search(line.text) for line in lines if line.start <= after + 400)
 
 
 def _goes_on(gathered: str, words: str) -> bool:
@@ -288,9 +236,6 @@ def _goes_on(gathered: str, words: str) -> bool:
     ended = gathered.rstrip()
     open_ended = bool(ended) and "," in gathered and ended[-1] not in ",;" and not ended.endswith(" and")
     return open_ended and not AFFILIATION.search(words)
-
-
-# --- abstract -------------------------------------------------------------------------------------------------------
 
 
 def find_abstract(text: str, sections: Sequence[Section] = ()) -> tuple[int, int] | None:
@@ -305,8 +250,7 @@ def find_abstract(text: str, sections: Sequence[Section] = ()) -> tuple[int, int
     if end - start > LONGEST_ABSTRACT:
         end = text.find("\n\n", start)  # no end found: the first paragraph is certainly part of it
         end = end if end > 0 else len(text)
-    while end > start and text[end - 1].isspace():
-        end -= 1
+    end = start + len(text[start:end].rstrip())
     return (start, end) if SHORTEST_ABSTRACT <= end - start <= LONGEST_ABSTRACT else None
 
 
@@ -340,14 +284,14 @@ CODE = re.compile(r"\d{4}")
 LINES = 6  # of a title block
 
 
-def text_above_prose(text: str) -> str:
+def lines_above_prose(paragraphs: Iterable[Sequence[str]]) -> list[str]:
     """The lines above the first paragraph of running text."""
     kept: list[str] = []
-    for paragraph in text[:NEAR].split("\n\n")[:12]:
-        if is_prose(paragraph):
-            return "\n".join([*kept, *lines_before_sentence(paragraph.split("\n"))])
-        kept.append(paragraph)
-    return "\n".join(kept)
+    for lines in paragraphs:
+        if is_prose(" ".join(lines)):
+            return [*kept, *lines_before_sentence(lines)]
+        kept += lines
+    return kept
 
 
 def lines_before_sentence(lines: Sequence[str]) -> list[str]:
@@ -380,9 +324,6 @@ def parse_header_lines(text: str) -> dict[str, str]:
     if "from" in found and "to" in found:  # a memo
         found.setdefault("author", re.sub(r"(?<!\s)\s*+<[^<>]*+>", "", found["from"]))
     return found
-
-
-# --- title ----------------------------------------------------------------------------------------------------------
 
 
 def find_title_line(text: str) -> str:
@@ -424,13 +365,10 @@ def _fits(line: str) -> bool:
     return len(line) <= 120 and line[-1] not in ".,;:!?-" and (line[0].isalnum() or line[0] in "\"'“‘«„¿¡(")
 
 
-# --- byline ---------------------------------------------------------------------------------------------------------
-
-
-def lines_below_title(head: str, title: str) -> list[str]:
+def lines_below_title(head: Sequence[str], title: str) -> list[str]:
     """The lines of a head that are not its title."""
     whole = _folded(title)
-    lines = [line.strip() for line in head.split("\n") if line.strip() and not RULED_LINE.match(line.strip())]
+    lines = [line.strip() for line in head if line.strip() and not RULED_LINE.match(line.strip())]
     return [line for line in lines if not (_folded(line) in whole and not _is_date(line))] if whole else lines
 
 
@@ -444,20 +382,6 @@ def find_byline(lines: Sequence[str], sure: bool) -> tuple[str, ...]:
     names = parse_people(line)
     enough = bool(re.match(r"by\s", line, re.IGNORECASE)) or len(names) >= (2 if sure else 4)
     return tuple(dict.fromkeys(names)) if enough else ()
-
-
-def find_signing_organisation(lines: Sequence[str]) -> tuple[tuple[str, ...], int]:
-    """The units that sign a document below its title, next to its date; and the number of lines they take."""
-    found: list[str] = []
-    for number, line in enumerate(lines[:4]):
-        names = parse_organisations(_without_date(line))
-        dated = find_date(line) is not None
-        if (names and dated) or (found and dated):
-            return tuple(dict.fromkeys(found + names)), number + bool(names)
-        if not names:
-            break
-        found += names
-    return (), 0
 
 
 def _without_date(line: str) -> str:

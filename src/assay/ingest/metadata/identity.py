@@ -15,8 +15,6 @@ NEAR = 4_000  # characters of the first page
 WITHIN = 200_000  # characters in which the spelling of a name is looked for
 LINES = 60
 
-# --- what is no title -----------------------------------------------------------------------------------------------
-
 FORM = re.compile(
     r"^(?:[^\w\n]|_)*+form\s{1,5}\w{1,4}(?:-\w{1,3})?(?:/a)?(?:[^\w\n]|_)*+$", re.IGNORECASE | re.MULTILINE
 )
@@ -24,14 +22,8 @@ FORM = re.compile(
 
 def own_title(title: str, text: str) -> str:
     """The title, unless the text is a printed form: its cover has labels, but no title."""
-    return "" if FORM.search(first_page(text)) else title
+    return "" if FORM.search(text[:NEAR]) else title
 
-
-def first_page(text: str) -> str:
-    return text[:NEAR]
-
-
-# --- organisation ---------------------------------------------------------------------------------------------------
 
 LEGAL_FORM = (
     r"(?:incorporated|inc|corporation|corp|company|co|plc|p\.l\.c|limited|ltd|llc|l\.l\.c|llp|l\.p|lp|gmbh|ag|kgaa|kg|se"
@@ -49,7 +41,7 @@ HEADLINE = re.compile(
 
 def find_organisation(text: str, title: str, authors: Sequence[str]) -> str:
     """The organisation that a document is of: named by a label, as its author, on a line of its own, or in the headline."""
-    page = first_page(text)
+    page = text[:NEAR]
     found = (
         *_labelled(page),
         *(authors[-1:] if any(map(is_organisation, authors)) else ()),
@@ -89,8 +81,6 @@ def _tidy(name: str) -> str:
     return "" if not fits or bare.lower() in {"the company", "company", "group"} else bare
 
 
-# --- kind of document -----------------------------------------------------------------------------------------------
-
 KINDS = (
     ("annual report", r"annual report|(?:form )?(?:10-?k|20-?f)\b|geschäftsbericht|rapport annuel|informe anual"),
     ("quarterly report", r"quarterly report|(?:form )?10-?q\b|quartalsbericht"),
@@ -114,14 +104,12 @@ KIND_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, patte
 
 def find_kind(text: str, title: str, name: str) -> str:
     """What kind of document this is: from its title, its file name, or a short line near its top."""
-    page = first_page(text)
+    page = text[:NEAR]
     lines = (line.strip() for line in page.split("\n")[:15])
     labels = (line for line in lines if len(line) <= 90 and (line.isupper() or len(line.split()) <= 3))
     sources = [title, " ".join(file_words(name)), *labels]
     return next((kind for source in sources for kind, pattern in KIND_PATTERNS if pattern.search(source)), "")
 
-
-# --- period ---------------------------------------------------------------------------------------------------------
 
 ENDED = re.compile(
     r"\b(?:for|of) (?:the )?(?:fiscal |financial |transition )?(?P<span>year|quarterly period|quarter|month|period"
@@ -136,12 +124,12 @@ YEAR = re.compile(r"(?<![\d.,$€£-])((?:19|20)\d\d)(?![\d.,]*\d|-\d)")
 
 def find_period(text: str, title: str, name: str, kind: str) -> str:
     """The period that a document covers: `FY2023 (year ended 2023-06-30)`, `Q2 FY2023 (quarter ended 2022-12-31)`, `2021`."""
-    page, named = first_page(text), " ".join(file_words(name))
+    page, named = text[:NEAR], " ".join(file_words(name))
     if (match := ENDED.search(page)) and (dated := ANY.match(page, match.end())) and (end := to_iso(dated)):
         words = match["span"].lower()
         span = "year" if words.startswith(("year", "twelve")) else "quarter" if "quarter" in words else "period"
         year = _fiscal_year(text, f"{named} {title}", int(end[:4]))
-        quarter = _quarter(f"{named}\n{title}") or (_most(text) if span != "year" else 0)
+        quarter = _quarter(f"{named}\n{title}")
         return f"{f'Q{quarter} ' if quarter and span != 'year' else ''}FY{year} ({span} ended {end})"
     if month := find_date_in_file_name(name) or _month_alone(title):
         return month[:7]
@@ -173,11 +161,6 @@ def _fiscal_year(text: str, name: str, ended: int) -> int:
 def _quarter(words: str) -> int:
     match = QUARTER.search(words)
     return 0 if match is None else int(match[1]) if match[1] else QUARTERS[match[2].lower()]
-
-
-def _most(text: str) -> int:
-    counts = Counter(QUARTERS[match[2].lower()] for match in QUARTER.finditer(text[:100_000]) if match[2])
-    return counts.most_common(1)[0][0] if counts else 0
 
 
 def find_identity(text: str, title: str, name: str, authors: Sequence[str], *, has_abstract: bool) -> dict[str, str]:

@@ -225,9 +225,6 @@ def normalise_word(word: str) -> str:
     return word if word.isascii() and word.isprintable() else clean_text(word.translate(LIGATURES))
 
 
-# --- paragraphs -----------------------------------------------------------------------------------------------------
-
-
 def _with_turned(paragraphs: list[Paragraph], turned: Sequence[list[TextLine]]) -> list[Paragraph]:
     """Insert a page's rotated lines before its last paragraph, so that they never split one that continues on the next page."""
     for page, lines in enumerate(turned):
@@ -354,9 +351,6 @@ def _begins(
     if before.x0 - line.x0 > 0.8 * em and ended and short:
         return True  # the first line of a hanging entry
     return ended and short and not first[:1].islower()
-
-
-# --- headings -------------------------------------------------------------------------------------------------------
 
 
 def _body_size(pages: Sequence[list[TextLine]]) -> float:

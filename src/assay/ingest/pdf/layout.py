@@ -9,16 +9,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain, pairwise
 from statistics import median
+from typing import TypeVar
 
 import numpy as np
 
 from assay.ingest.pdf.c_functions import Box
 from assay.ingest.pdf.page import PageContent, PdfWord
+
+T = TypeVar("T")
 
 CLOSE = 0.45  # of the height of the type: words so close stand on one line of text
 WIDE = 0.9  # words so far apart are cells, unless their line is spaced like that throughout
@@ -80,7 +83,8 @@ def join_words(words: Sequence[PdfWord]) -> TextRun:
 def split_runs(words: Sequence[PdfWord]) -> list[TextRun]:
     """Words that stand close together on one row. The order of the file only decides where a script runs to the left."""
     runs: list[TextRun] = []
-    for row in rows_of(_fragments(words)):
+    fragments = [join_words(chunk) for chunk in grouped(words, _follows)]  # that follow in the file and on the page
+    for row in rows_of(fragments):
         gaps = sorted(gap for gap in _word_gaps(row) if gap > 0)
         usual = gaps[len(gaps) // 2] if len(gaps) >= 3 else 0.0
         for chunk in _chunks(row, lambda em, usual=usual: min(max(CLOSE * em, 1.6 * usual), WIDE * em)):
@@ -92,15 +96,15 @@ def _join_runs(runs: Sequence[TextRun]) -> TextRun:
     return runs[0] if len(runs) == 1 else join_words([word for run in runs for word in run.words])
 
 
-def _fragments(words: Sequence[PdfWord]) -> list[TextRun]:
-    """Words that follow each other in the file and on the page."""
-    fragments: list[list[PdfWord]] = []
-    for word in words:
-        if fragments and _follows(fragments[-1][-1], word):
-            fragments[-1].append(word)
+def grouped(items: Iterable[T], follows: Callable[[T, T], bool]) -> list[list[T]]:
+    """Items in groups: one that follows the last one of a group belongs to it."""
+    groups: list[list[T]] = []
+    for item in items:
+        if groups and follows(groups[-1][-1], item):
+            groups[-1].append(item)
         else:
-            fragments.append([word])
-    return list(map(join_words, fragments))
+            groups.append([item])
+    return groups
 
 
 def _follows(before: PdfWord, word: PdfWord) -> bool:
@@ -118,19 +122,12 @@ def _word_gaps(row: Sequence[TextRun]) -> list[float]:
 
 def _chunks(row: Sequence[TextRun], widest: Callable[[float], float]) -> list[list[TextRun]]:
     """The runs of a row, cut where the gap between two is wider than `widest` (of the height of the type)."""
-    chunks: list[list[TextRun]] = []
-    for run in row:
-        if chunks:
-            last = chunks[-1][-1]
-            em = max(min(last.y1 - last.y0, run.y1 - run.y0), 2.0)
-            if max(run.x0 - last.x1, last.x0 - run.x1) <= widest(em):
-                chunks[-1].append(run)
-                continue
-        chunks.append([run])
-    return chunks
 
+    def is_near(last: TextRun, run: TextRun) -> bool:
+        em = max(min(last.y1 - last.y0, run.y1 - run.y0), 2.0)
+        return max(run.x0 - last.x1, last.x0 - run.x1) <= widest(em)
 
-# --- columns --------------------------------------------------------------------------------------------------------
+    return grouped(row, is_near)
 
 
 # A part of the page between two heights: what lies across a gutter, or what stands west and east of it.
@@ -146,12 +143,9 @@ class Trust(IntEnum):
     sure = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """Runs that are read from top to bottom."""
-
-    runs: list[TextRun]
-    doubtful: bool = False  # it is uncertain that it follows what is read before it
+Column = tuple[
+    list[TextRun], bool
+]  # read from top to bottom; whether it is uncertain that it follows what is read before it
 
 
 def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[Column]:
@@ -161,7 +155,7 @@ def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[Colum
     the most text beside it is taken first; then the parts are divided in the same way.
     """
     if len(runs) < 4:
-        return [Column(runs)] if runs else []
+        return [(runs, False)] if runs else []
     region = _survey(runs, shapes)
     ambiguous = _is_ambiguous(region)
     places = _candidates(region, ambiguous)
@@ -172,7 +166,7 @@ def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[Colum
             others = [other for other in sizes if abs(other - place) > MIN_COLUMN and 2 * sizes[other] > sizes[place]]
             if bands := _bands(region, place, least, others) if others else found[place]:
                 return _divided(bands, shapes, least is Trust.possible)
-    return [Column(runs)]
+    return [(runs, False)]
 
 
 def _is_ambiguous(region: Region) -> bool:
@@ -186,9 +180,8 @@ def _is_ambiguous(region: Region) -> bool:
 def _divided(bands: list[Band], shapes: Sequence[Box], doubtful: bool) -> list[Column]:
     columns: list[Column] = []
     for part in chain.from_iterable(bands):
-        first, *rest = split_columns(part, shapes) or [None]
-        if first:
-            columns += [replace(first, doubtful=first.doubtful or (doubtful and bool(columns))), *rest]
+        for index, (runs, uncertain) in enumerate(split_columns(part, shapes)):
+            columns.append((runs, uncertain or (doubtful and index == 0 and bool(columns))))
     return columns
 
 
@@ -219,15 +212,15 @@ def _survey(runs: list[TextRun], shapes: Sequence[Box]) -> Region:
         tables,
         _headings(rows),
         shapes,
-        [box for box in shapes if not any(_is_inside(run, box) for run in runs)],
+        [
+            (x0, y0, x1, y1)
+            for x0, y0, x1, y1 in shapes
+            if not any(x0 <= (run.x0 + run.x1) / 2 <= x1 and y0 <= run.middle <= y1 for run in runs)
+        ],
         np.array([(run.x0, run.x1, run.y1 - run.y0) for run in runs]).T,
         np.array([id(run) not in cells and _is_wordy(run) for run in runs]),
         np.array([max(_word_gaps([run]), default=0.0) > CLOSE * (run.y1 - run.y0) for run in runs]),
     )
-
-
-def _is_inside(run: TextRun, box: Box) -> bool:
-    return box[0] <= (run.x0 + run.x1) / 2 <= box[2] and box[1] <= run.middle <= box[3]
 
 
 def _candidates(region: Region, ambiguous: bool) -> list[float]:
@@ -399,12 +392,10 @@ def _divides(run: TextRun, other: Sequence[tuple[float, float]]) -> bool:
 
 def _tables(rows: Sequence[list[TextRun]]) -> list[list[list[TextRun]]]:
     """Rows of cells: several in succession, with numbers in them."""
-    tables: list[list[list[TextRun]]] = []
-    for row in filter(_is_table_row, rows):
-        if tables and row[0].y0 - tables[-1][-1][0].y1 < 1.2 * (row[0].y1 - row[0].y0):
-            tables[-1].append(row)
-        else:
-            tables.append([row])
+    tables = grouped(
+        filter(_is_table_row, rows),
+        lambda above, row: row[0].y0 - above[0].y1 < 1.2 * (row[0].y1 - row[0].y0),
+    )
     return [table for table in tables if _is_table(table, rows)]
 
 
@@ -546,22 +537,19 @@ def _is_wordy(run: TextRun) -> bool:
     return len(run.words) >= 3 or sum(len(word.text) for word in run.words) >= 18
 
 
-# --- lines ----------------------------------------------------------------------------------------------------------
-
-
 def order_lines(sheet_runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[TextLine]:
     """A page's lines in reading order; `shapes` are the pictures and frames on it."""
     lines: list[TextLine] = []
-    for number, column in enumerate(split_columns(sheet_runs, shapes)):
-        left, right = min(run.x0 for run in column.runs), max(run.x1 for run in column.runs)
-        rows = [_join_close(row) for row in rows_of(column.runs)]
+    for number, (runs, doubtful) in enumerate(split_columns(sheet_runs, shapes)):
+        left, right = min(run.x0 for run in runs), max(run.x1 for run in runs)
+        rows = [_join_close(row) for row in rows_of(runs)]
         for index, row in enumerate(rows):
             near = rows[max(0, index - 3) : index] + rows[index + 1 : index + 4]
             if len(row) > 1 and _is_spaced_out(row, near, left, right):
                 row = [_join_runs(row)]
             over = index > 0 and _is_over(rows[index - 1], row)
             after = index > 1 and _is_over(rows[index - 2], rows[index - 1])
-            seam = over or after or (index == 0 and column.doubtful)
+            seam = over or after or (index == 0 and doubtful)
             lines.append(_line(row, left, right, number, seam))
     return lines
 

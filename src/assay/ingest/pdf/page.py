@@ -39,7 +39,6 @@ class PdfWord:
     size: float
     bold: bool
     line: int  # the engine's own line: only a hint, since it runs across columns
-    breaks: bool = False  # ends in a hyphen at the end of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def _sheet(
         if how:
             hidden.append(HiddenText(spelled, how, number))
         else:
-            word = PdfWord(spelled, start, end, *row, size=look.size, bold=look.bold, line=line, breaks=breaks)
+            word = PdfWord(spelled, start, end, *row, size=look.size, bold=look.bold, line=line)
             (turned if side else words).append(word)
         line += breaks  # the engine omits the line break after a hyphen
     return PageContent(

@@ -21,18 +21,9 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from assay.core.types import SEAMS
+from assay.ingest import parsed
 from assay.ingest.metadata.fill import read_front_page
-from assay.ingest.parsed import (
-    FileLimits,
-    HiddenText,
-    PageBox,
-    Parsed,
-    Refused,
-    Status,
-    describe_hidden,
-    hidden_meta,
-    listed_pages,
-)
+from assay.ingest.parsed import FileLimits, HiddenText, PageBox, Parsed, Refused, Status
 from assay.ingest.pdf.build_text import PdfText, build_text, fold_title
 from assay.ingest.pdf.c_functions import PdfFunctions, page_frame
 from assay.ingest.pdf.layout import TextRun, order_lines, rotated_lines, rows_of, split_runs
@@ -91,18 +82,15 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         )
     if len(reading.pictures) >= 0.9 * len(reading.sheets):
         raise Refused(Status.scanned, SCANNED)
-    found = read_front_page(built.text, built.sections, built.front, declared=reading.meta)
+    facts, body = read_front_page(built.text, built.sections, built.front, reading.meta)
     return Parsed(
         text=built.text,
         kind="pdf",
-        title=found.title,
-        authors=found.authors,
-        date=found.date,
-        abstract=found.abstract,
-        sections=tuple(section for section in built.sections if section.start >= found.body),
+        **facts,
+        sections=tuple(section for section in built.sections if section.start >= body),
         pages=built.pages,
         meta={key: value for key, value in reading.meta.items() if key in {"doi", "running_head", SEAMS}}
-        | hidden_meta(reading.hidden),
+        | parsed.hidden_meta(reading.hidden),
         warnings=reading.warnings,
         tables=built.tables,
     )
@@ -193,10 +181,10 @@ def _warnings(reading: PdfReading, broken: int) -> list[str]:
     pictures = len(reading.pictures)
     if pictures:
         warnings.append(f"{pictures} of {total} pages are pictures without text and were not read; OCR can read them.")
-    if hidden := describe_hidden(reading.hidden):
+    if hidden := parsed.describe_hidden(reading.hidden):
         warnings.append(hidden)
     if unchecked := [number for number, sheet in enumerate(reading.sheets, 1) if sheet.unchecked]:
-        warnings.append(UNCHECKED.format(where=listed_pages(unchecked)))
+        warnings.append(UNCHECKED.format(where=parsed.listed_pages(unchecked)))
     if reading.built.seams:
         where = sorted({bisect_right(reading.built.pages, seam) for seam in reading.built.seams})
         listed = ", ".join(map(str, where[:8])) + (" and others" if len(where) > 8 else "")
@@ -230,9 +218,6 @@ def _declared(document: pdfium.PdfDocument) -> dict[str, str]:
     except pdfium.PdfiumError:
         return {}
     return {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower(): str(value) for key, value in fields.items()}
-
-
-# --- running heads and feet -----------------------------------------------------------------------------------------
 
 
 def find_running_heads(sheets: Sequence[PageContent], pages: Sequence[list[TextRun]]) -> list[set[int]]:
@@ -288,9 +273,6 @@ def _count(seen: Counter[tuple[str, int]], mark: tuple[str, int]) -> int:
     return seen[mark] + max(seen[(words, place - 1)], seen[(words, place + 1)])
 
 
-# --- from text to boxes ---------------------------------------------------------------------------------------------
-
-
 def find_boxes(data: bytes, start: int, end: int, reading: PdfReading | None = None) -> list[PageBox]:
     """The boxes of `text[start:end]`: one per line or column it touches. Pass a `reading` to avoid parsing again."""
     by_page: dict[int, list[tuple[int, int]]] = {}
@@ -344,9 +326,6 @@ def _joined(page: int, rows: np.ndarray, size: tuple[float, float]) -> list[Page
         joined.append([x0, y0, x1, y1])
     width, height = max(size[0], 1.0), max(size[1], 1.0)
     return [PageBox(page, x0 / width, y0 / height, x1 / width, y1 / height) for x0, y0, x1, y1 in joined]
-
-
-# --- a file that stays open -----------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from statistics import median
 
 from assay.core.tables import LINES
 from assay.core.types import Table
-from assay.ingest.pdf.layout import TextLine
+from assay.ingest.pdf.layout import TextLine, grouped
 from assay.language.quantities import find_units, only_declares
 from assay.tables.build import CAPTION, GridCell, GridRow, build_table
 
@@ -135,9 +135,6 @@ def find_tables(lines: Sequence[PlacedLine]) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-# --- cells of a line --------------------------------------------------------------------------------------------------
-
-
 def _cells(placed: PlacedLine) -> _Line:
     cells: list[_Cell] = []
     pending: tuple[float, int] | None = None  # where a sign before a number begins
@@ -189,9 +186,6 @@ def _parts(words: Sequence[_Word], blank: float) -> list[tuple[bool, list[_Word]
 
 def _numeric(word: str) -> bool:
     return bool(_VALUE.fullmatch(word) or _BEFORE.fullmatch(word) or _AFTER.fullmatch(word))
-
-
-# --- which lines are a table ------------------------------------------------------------------------------------------
 
 
 def _tables_of_column(
@@ -280,9 +274,6 @@ def _height(line: _Line) -> float:
     return max(line.placed.line.size, 4.0)
 
 
-# --- one table --------------------------------------------------------------------------------------------------------
-
-
 def _table(
     lines: list[_Line],
     floor: int,
@@ -344,13 +335,8 @@ def _columns(data: Sequence[_Line], labelled: bool) -> list[tuple[float, float]]
     if len(merged) < most:  # a wide number reaches under its neighbour: numbers are aligned at the right
         em = median(_height(row) for row in data)
         edges = sorted((cell.x1, cell.x0) for row in values for cell in row)
-        clusters: list[list[tuple[float, float]]] = []
-        for right, left in edges:
-            if clusters and right - clusters[-1][-1][1] < 0.7 * em:
-                clusters[-1].append((left, right))
-            else:
-                clusters.append([(left, right)])
-        merged = [(median(left for left, _ in cluster), max(right for _, right in cluster)) for cluster in clusters]
+        clusters = grouped(edges, lambda last, edge: edge[0] - last[0] < 0.7 * em)
+        merged = [(median(left for _, left in cluster), cluster[-1][0]) for cluster in clusters]
     # Words that stand under each other, and not under numbers, are columns too.
     texts = sorted(
         (cell.x0, cell.x1)
@@ -402,9 +388,6 @@ def _nearest(cell: _Cell, columns: Sequence[tuple[float, float]]) -> int:
     """The column of a cell: the one it overlaps most, else the nearest."""
     overlaps = [min(cell.x1, high) - max(cell.x0, low) for low, high in columns]
     return max(range(len(columns)), key=overlaps.__getitem__)
-
-
-# --- tables of words ----------------------------------------------------------------------------------------------------
 
 
 def _text_region_end(lines: list[_Line], first: int) -> int:
@@ -461,9 +444,6 @@ def _is_different(first: _Line, others: Sequence[_Line]) -> bool:
     longer = sum(len(cell.text) for cell in cells) / len(cells) > 1.5 * len(first.text) / len(first.cells)
     bold = first.placed.line.bold and not all(line.placed.line.bold for line in others)
     return bold or (named and (digits * 3 > len(cells) or longer))
-
-
-# --- header and title -------------------------------------------------------------------------------------------------
 
 
 def _header(lines: list[_Line], floor: int, first: int, columns: list[tuple[float, float]]) -> tuple[int, list[_Line]]:
@@ -608,9 +588,6 @@ def _last_sentence(lines: list[_Line], floor: int, index: int) -> str:
     """The sentence that introduces a table: `… is as follows:`."""
     words = " ".join(line.text for line in lines[max(floor, index - 2) : index + 1])
     return re.split(r"(?<=[.!?])\s+(?=[A-Z])", words)[-1].strip(" :")[-250:]
-
-
-# --- rows -------------------------------------------------------------------------------------------------------------
 
 
 def _body(rows: Sequence[_Line], columns: list[tuple[float, float]], labelled: bool, zone: float) -> list[GridRow]:

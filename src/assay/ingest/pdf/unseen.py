@@ -109,9 +109,7 @@ class Surveyor:
     def __init__(self, engine: PdfFunctions, layered: bool) -> None:
         self.engine, self.layered = engine, layered
         self.marks: dict[int, bool] = {}  # a mark of content → whether it names a layer; objects share them
-        self.edges = (ctypes.c_float * 6)()
-        self.four = (ctypes.c_uint * 4)()
-        self.name = ctypes.create_string_buffer(8)
+        self.edges, self.four, self.name = engine.six, engine.four, engine.name
 
     def survey(self, page: Any) -> Survey:
         found = Survey()
@@ -184,17 +182,14 @@ class Surveyor:
         plain = self.engine.segments(thing) <= 5 and None not in clips and not self._doubt(thing, around)
         for clip in clips if plain else ():
             box = _common(box, clip)
-        found.paints.append(Paint(box, found.objects, self._colour(thing) if plain else None))
+        one_colour = plain and self.engine.fill(thing, at, at + 4, at + 8, at + 12)
+        found.paints.append(Paint(box, found.objects, tuple(self.four[:3]) if one_colour else None))  # type: ignore[arg-type]
 
     def _stroke(self, path: int, matrix: Matrix) -> float:
         at = ctypes.addressof(self.edges)
         width = self.edges[0] if self.engine.stroke_width(path, at) else 0.0
         own = _product(tuple(self.edges), matrix) if self.engine.object_matrix(path, at) else matrix
         return width * max(np.hypot(own[0], own[1]), np.hypot(own[2], own[3]))
-
-    def _colour(self, thing: int) -> Colour | None:
-        at = ctypes.addressof(self.four)
-        return tuple(self.four[:3]) if self.engine.fill(thing, at, at + 4, at + 8, at + 12) else None  # type: ignore[return-value]
 
     def _box(self, thing: int, matrix: Matrix) -> Box | None:
         at = ctypes.addressof(self.edges)
@@ -277,9 +272,6 @@ def _moved(box: Any, matrix: Matrix) -> Box:
     across = [a * x + c * y + e for x, y in corners]
     along = [b * x + d * y + f for x, y in corners]
     return min(across), min(along), max(across), max(along)
-
-
-# --- which words could be hidden ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,9 +369,6 @@ def _is_cut(frame: PageFrame, box: np.ndarray, clips: tuple[Box | None, ...]) ->
     slack = 0.25 * min(box[2] - box[0], box[3] - box[1])
     starts_late = x0.max() > box[0] + slack or y0.max() > box[1] + slack
     return bool(starts_late or x1.min() < box[2] - slack or y1.min() < box[3] - slack)
-
-
-# --- what is drawn --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
@@ -32,25 +31,6 @@ WITHOUT: tuple[str, ...] = ()  # guards that parsers treat as missing, for tests
 BOOT = "import sys, json; sys.path[:0] = json.loads(sys.argv[1])['path']; from assay.ingest.sandbox.worker import main; main()"
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class ParserRequest:
-    """A task for the parser process and its arguments; the bytes are sent separately."""
-
-    task: str
-    arguments: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ParserFile:
-    """The file that a request is about. Requests with the same key may go to one process, which gets the bytes once; an
-    empty key asks for a new process. `modules` are imported before the process is forked.
-    """
-
-    load: Callable[[], bytes | Unreadable]
-    key: str = ""
-    modules: tuple[str, ...] = ()
 
 
 class ParserProcess:
@@ -76,33 +56,53 @@ class ParserProcess:
         return alive and (FORKS or self.served < FILES_PER_PROCESS)
 
     def ask(
-        self, request: ParserRequest, file: ParserFile, seconds: float
+        self,
+        task: str,
+        arguments: dict[str, Any],
+        load: Callable[[], bytes | Unreadable],
+        seconds: float,
+        *,
+        key: str = "",
+        modules: Sequence[str] = (),
     ) -> tuple[dict[str, Any], bytes] | Unreadable:
-        """Send one request and wait for the answer. Every failure becomes a status."""
-        known = bool(file.key) and file.key == self.key and self._streams is not None
-        data = b"" if known else file.load()
+        """Send one request about the file that `load` returns, and wait for the answer. Every failure becomes a status.
+
+        Requests with the same key may go to one process, which gets the bytes once; an empty key asks for a new process.
+        """
+        known = bool(key) and key == self.key and self._streams is not None
+        data = b"" if known else load()
         if isinstance(data, Unreadable):
             return data
-        if not known and not self._ready(file):
+        if not known and not self.start_file(modules):
             return Unreadable(Status.crashed, NOT_STARTED)
         if self._require and self.missing:  # no byte of the file has been sent
             self.end()
             return Unreadable(Status.unreadable, unguarded(self.missing))
         self.served += 1
-        self.key = file.key
-        message = {"task": request.task, "with": request.arguments, "same": known}
+        self.key = key
+        message = {"task": task, "with": arguments, "same": known}
         try:
             answer = self._within(seconds, lambda: self._exchange(message, data))
-        except ProtocolError:
+            if answer is None:
+                return self._failure()
+            if answer[0].get("last"):
+                self._drop()
+            return from_json(Unreadable, answer[0]["refused"]) if "refused" in answer[0] else answer
+        except (ProtocolError, ValueError):
             self.kill()
             return Unreadable(Status.crashed, CRASHED)
-        if answer is None:
-            return self._failure()
-        return self._checked(*answer)
 
-    def start_file(self) -> bool:
-        """Start a process for a file that is never sent, to see which guards it has."""
-        return self._ready(ParserFile(lambda: b""))
+    def start_file(self, modules: Sequence[str] = ()) -> bool:
+        """Whether there is a restricted process that has no file yet. It imports `modules` before it is forked."""
+        try:
+            ready = self._within(STARTUP_SECONDS, lambda: self._start(modules))
+        except ProtocolError:
+            ready = None
+        if ready is None:
+            self.end()
+            return False
+        self.missing = tuple(str(what) for what in ready.get("missing", ()))
+        return True
 
     def kill(self) -> None:
         """Kill the process and those it forked. Safe to call from another thread while `ask` waits."""
@@ -127,30 +127,7 @@ class ParserProcess:
         if self._process is not None:
             self._reap()
 
-    def _checked(self, message: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes] | Unreadable:
-        if message.get("last"):
-            self._drop()
-        if "refused" not in message:
-            return message, blob
-        try:
-            return from_json(Unreadable, message["refused"])
-        except ValueError:
-            self.kill()
-            return Unreadable(Status.crashed, CRASHED)
-
-    def _ready(self, file: ParserFile) -> bool:
-        """Whether there is a restricted process that has no file yet."""
-        try:
-            ready = self._within(STARTUP_SECONDS, lambda: self._start(file))
-        except ProtocolError:
-            ready = None
-        if ready is None:
-            self.end()
-            return False
-        self.missing = tuple(str(what) for what in ready.get("missing", ()))
-        return True
-
-    def _start(self, file: ParserFile) -> dict[str, Any] | None:
+    def _start(self, modules: Sequence[str]) -> dict[str, Any] | None:
         if self._process is None and not self._killed:
             self._process = self._spawn()
             if not FORKS:
@@ -161,7 +138,7 @@ class ParserProcess:
         self._drop()
         own, theirs = socket.socketpair()
         with own, theirs:
-            head = json.dumps({"load": file.modules}).encode()
+            head = json.dumps({"load": list(modules)}).encode()
             socket.send_fds(cast(socket.socket, self._control), [head], [theirs.fileno()])
             self._streams = cast(BinaryIO, own.makefile("rb")), cast(BinaryIO, own.makefile("wb"))
         return self._greeting()
@@ -171,22 +148,19 @@ class ParserProcess:
         theirs: socket.socket | None = None
         if FORKS:
             self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
+        stream = subprocess.DEVNULL if theirs else subprocess.PIPE
+        with theirs or contextlib.nullcontext():
             setting = self._setting | {"control": theirs.fileno() if theirs else None}
             return subprocess.Popen(
                 [sys.executable, "-I", "-B", "-X", "utf8", "-c", BOOT, json.dumps(setting)],
-                stdin=subprocess.DEVNULL if theirs else subprocess.PIPE,
-                stdout=subprocess.DEVNULL if theirs else subprocess.PIPE,
+                stdin=stream,
+                stdout=stream,
                 stderr=subprocess.DEVNULL,
-                close_fds=True,
                 pass_fds=[theirs.fileno()] if theirs else (),
                 start_new_session=True,
                 cwd=Path(sys.executable).anchor,
                 env=_environment(),
             )
-        finally:
-            if theirs is not None:
-                theirs.close()
 
     def _greeting(self) -> dict[str, Any] | None:
         greeting = receive(cast("tuple[BinaryIO, BinaryIO]", self._streams)[0])
@@ -267,10 +241,6 @@ CRASHED = (
 )
 NOT_STARTED = "No process could be started to read it in; run `assay doctor`, which says what is wrong."
 TOO_SLOW = "Reading it took longer than the limit allows; split it, or raise the limit on seconds."
-UNGUARDED = (
-    "The setting `sandbox` requires every guard for reading files, and on this system something is missing: {missing}. Use a "
-    'system that has it (in a container, allow user namespaces and Landlock), or set `sandbox = "available"`.'
-)
 OUT_OF_MEMORY = "Reading it takes more memory than the limit allows; split it, or raise the limit on memory."
 
 
@@ -282,7 +252,11 @@ def describe_missing(missing: Sequence[str]) -> list[str]:
 
 def unguarded(missing: Sequence[str]) -> str:
     """Why no file is read."""
-    return UNGUARDED.format(missing="; ".join(missing))
+    return (
+        "The setting `sandbox` requires every guard for reading files, and on this system something is missing: "
+        f"{'; '.join(missing)}. Use a system that has it (in a container, allow user namespaces and Landlock), or set "
+        '`sandbox = "available"`.'
+    )
 
 
 def package_root() -> str:
@@ -321,7 +295,7 @@ def send(stream: BinaryIO, message: Any, blob: bytes = b"") -> None:
     stream.flush()
 
 
-def receive(stream: BinaryIO, largest: int = LARGEST_JSON) -> tuple[dict[str, Any], bytes] | None:
+def receive(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
     """The next message, or None at the end of the stream."""
     head = stream.read(HEAD.size)
     if not head:
@@ -329,7 +303,7 @@ def receive(stream: BinaryIO, largest: int = LARGEST_JSON) -> tuple[dict[str, An
     if len(head) < HEAD.size:
         raise ProtocolError("cut short")
     size, blob_size = HEAD.unpack(head)
-    if size > largest or blob_size > LARGEST_BLOB:
+    if size > LARGEST_JSON or blob_size > LARGEST_BLOB:
         raise ProtocolError("too large")
     body, blob = stream.read(size), stream.read(blob_size)
     if len(body) < size or len(blob) < blob_size:

@@ -232,12 +232,10 @@ CALLS = {
     },
 }  # fmt: skip
 # Calls that are allowed with some arguments only.
-OPEN = {"x86_64": 2, "aarch64": None}
-OPENAT = {"x86_64": 257, "aarch64": 56}
-FCNTL_CALL = {"x86_64": 72, "aarch64": 25}
-IOCTL_CALL = {"x86_64": 16, "aarch64": 29}
-PRLIMIT = {"x86_64": 302, "aarch64": 261}
-TGKILL = {"x86_64": 234, "aarch64": 131}
+LIMITED = {
+    "x86_64": {"open": 2, "openat": 257, "fcntl": 72, "ioctl": 16, "prlimit": 302, "tgkill": 234},
+    "aarch64": {"openat": 56, "fcntl": 25, "ioctl": 29, "prlimit": 261, "tgkill": 131},
+}
 NEWER = (435, 437, 439)  # clone3, openat2, faccessat2: the C library has older ones to fall back on
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
@@ -265,13 +263,14 @@ def filter_program(machine: str, own_pid: int) -> list[Step]:
         steps += [(EQUAL, 0, 1, call), (RETURN, 0, 0, ALLOW)]
     for call in NEWER:
         steps += [(EQUAL, 0, 1, call), (RETURN, 0, 0, UNKNOWN)]
-    for call, place in ((OPEN[machine], 1), (OPENAT[machine], 2)):
-        if call is not None:
-            steps += _with_argument(call, place, [(ANY_BIT, 0, 1, NOT_READING), (RETURN, 0, 0, REFUSE)], ALLOW)
-    steps += _with_values(FCNTL_CALL[machine], 1, FCNTL)
-    steps += _with_values(IOCTL_CALL[machine], 1, IOCTL)
-    steps += _with_values(PRLIMIT[machine], 0, (0,))  # limits of this process
-    steps += _with_values(TGKILL[machine], 0, (own_pid,))  # a signal to itself: how `abort` ends it
+    limited = LIMITED[machine]
+    for name, place in (("open", 1), ("openat", 2)):
+        if name in limited:
+            steps += _with_argument(limited[name], place, [(ANY_BIT, 0, 1, NOT_READING), (RETURN, 0, 0, REFUSE)], ALLOW)
+    steps += _with_values(limited["fcntl"], 1, FCNTL)
+    steps += _with_values(limited["ioctl"], 1, IOCTL)
+    steps += _with_values(limited["prlimit"], 0, (0,))  # limits of this process
+    steps += _with_values(limited["tgkill"], 0, (own_pid,))  # a signal to itself: how `abort` ends it
     return [*steps, (RETURN, 0, 0, REFUSE)]
 
 

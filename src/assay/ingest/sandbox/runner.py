@@ -12,8 +12,11 @@ import socket
 import stat
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +26,7 @@ from assay.core.errors import UserError
 from assay.core.formats import format_of_suffix
 from assay.core.tables import check_tables
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
-from assay.ingest.sandbox.process import CRASHED, ParserFile, ParserProcess, ParserRequest, package_root, unguarded
+from assay.ingest.sandbox.process import CRASHED, ParserProcess, package_root, unguarded
 
 READER = "assay.ingest.formats.detect:read"
 # Imported before a process is forked, because each file has its own. Parsers import some of these when they need them.
@@ -40,12 +43,7 @@ class Sandbox:
     """A pool of parser processes. `read` may be awaited from any event loop; `read_now` is for threads."""
 
     def __init__(
-        self,
-        limits: FileLimits | None = None,
-        *,
-        workers: int = 1,
-        reader: str = READER,
-        path: tuple[str, ...] = (),
+        self, limits: FileLimits | None = None, *, workers: int = 1, reader: str = READER, path: tuple[str, ...] = ()
     ) -> None:
         self.limits = limits or FileLimits()
         self._setting = {"limits": to_json(self.limits), "reader": reader, "path": [*path, package_root()]}
@@ -59,10 +57,8 @@ class Sandbox:
 
     async def check_guards(self) -> None:
         """Raise if the limits require guards that are missing. No file is read then, with or without this check."""
-        if self.limits.require_guards:
-            missing = await self._in_thread(self._start_one)
-            if missing:
-                raise UserError(unguarded(missing))
+        if self.limits.require_guards and (missing := await self._in_thread(self._start_one)):
+            raise UserError(unguarded(missing))
 
     async def read(self, data: Path | bytes, name: str = "") -> Parsed | Unreadable:
         """The document in a file or in bytes; `name` helps to detect the format."""
@@ -76,23 +72,23 @@ class Sandbox:
     ) -> list[PageBox] | Unreadable:
         """The boxes of a span of a PDF's text on its pages. With its own words and the page offsets, only the pages around it
         have to be read. The process that has the file is asked again, for the same owner only."""
-        request = ParserRequest("boxes", {"start": start, "end": end, "words": words, "pages": list(pages)})
+        span = {"start": start, "end": end, "words": words, "pages": list(pages)}
         return await self._in_thread(
-            lambda job: self._ask(job, source, request, lambda found, _: from_json(list[PageBox], found), owner)
+            lambda job: self._ask(job, source, "boxes", span, lambda found, _: from_json(list[PageBox], found), owner)
         )
 
     async def page_count(self, source: Path | bytes) -> int | Unreadable:
         """The number of pages of a PDF."""
-        return await self._in_thread(
-            lambda job: self._ask(job, source, ParserRequest("pages", {}), lambda found, _: int(found))
-        )
+        return await self._in_thread(lambda job: self._ask(job, source, "pages", {}, lambda found, _: int(found)))
 
     async def page_image(
         self, source: Path | bytes, page: int, *, scale: float = 0.0, width: int = 0, owner: str = ""
     ) -> bytes | Unreadable:
         """A page of a PDF, counted from 1, as a PNG: `width` pixels wide, or with `scale` pixels per point."""
-        request = ParserRequest("page_image", {"page": page, "scale": scale, "width": width})
-        return await self._in_thread(lambda job: self._ask(job, source, request, lambda _, blob: blob, owner))
+        which = {"page": page, "scale": scale, "width": width}
+        return await self._in_thread(
+            lambda job: self._ask(job, source, "page_image", which, lambda _, blob: blob, owner)
+        )
 
     def close(self) -> None:
         with self._lock:
@@ -118,40 +114,35 @@ class Sandbox:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work, job)
         except asyncio.CancelledError:
-            job.cancel()
+            with self._lock:
+                job.cancelled = True
+                if job.child is not None:
+                    job.child.kill()
             raise
 
-    def _start_one(self, job: ParserJob) -> tuple[str, ...]:
-        child = self._acquire("")
-        try:
-            job.begin(child)
+    def _start_one(self, job: ParserJob) -> Sequence[str]:
+        with self._process(job, "") as child:
             return child.missing if child.start_file() else (NO_PROCESS,)
-        finally:
-            job.end()
-            self._release(child)
 
     def _read(self, job: ParserJob, source: Path | bytes, name: str) -> Parsed | Unreadable:
         name = name or (source.name if isinstance(source, Path) else "")
-        return self._ask(
-            job, source, ParserRequest("read", {"name": name}), lambda found, _: validate_parsed(found, self.limits)
-        )
+        return self._ask(job, source, "read", {"name": name}, lambda found, _: validate_parsed(found, self.limits))
 
     def _ask(
         self,
         job: ParserJob,
         source: Path | bytes,
-        request: ParserRequest,
+        task: str,
+        arguments: dict[str, Any],
         take: Callable[[Any, bytes], T],
         owner: str = "",
     ) -> T | Unreadable:
-        reads = request.task == "read"  # always in a new process
+        reads = task == "read"  # always in a new process
         key = "" if reads else f"{owner}:{source if isinstance(source, Path) else digest(source)}"
-        modules = _modules(request.arguments["name"]) if reads else FOR_PDF
-        child = self._acquire(key)
-        try:
-            job.begin(child)
-            file = ParserFile(lambda: load_source(source, self.limits), key, modules)
-            answer = child.ask(request, file, 2 * self.limits.seconds)
+        modules = _modules(arguments["name"]) if reads else FOR_PDF
+        with self._process(job, key) as child:
+            load = partial(load_source, source, self.limits)
+            answer = child.ask(task, arguments, load, 2 * self.limits.seconds, key=key, modules=modules)
             if isinstance(answer, Unreadable):
                 return answer
             try:
@@ -159,67 +150,48 @@ class Sandbox:
             except (ValueError, TypeError, KeyError, RecursionError):
                 child.kill()  # an invalid answer: no genuine parser sends it
                 return Unreadable(Status.crashed, CRASHED)
-        finally:
-            job.end()
-            self._release(child)
 
-    def _acquire(self, key: str) -> ParserProcess:
-        """An idle process, preferably the one that has the file."""
+    @contextmanager
+    def _process(self, job: ParserJob, key: str) -> Iterator[ParserProcess]:
+        """An idle process, preferably the one that has the file; idle again afterwards, if it can be."""
         with self._lock:
             if self._closed:
                 raise RuntimeError("the sandbox is closed")
             self._idle.sort(key=lambda each: bool(key) and each.key == key)
-            child = self._idle.pop() if self._idle else ParserProcess(self._setting)
+            child = job.child = self._idle.pop() if self._idle else ParserProcess(self._setting)
             self._busy.add(child)
-            return child
+            if job.cancelled:
+                child.kill()
+        try:
+            yield child
+        finally:
+            with self._lock:
+                job.child = None
+                self._busy.discard(child)
+                self.missing = child.missing or self.missing
+                kept = child.reusable and not self._closed
+                self._idle += [child] if kept else []
+            if not kept:
+                child.end()
 
-    def _release(self, child: ParserProcess) -> None:
-        with self._lock:
-            self._busy.discard(child)
-            self.missing = child.missing or self.missing
-            if child.reusable and not self._closed:
-                self._idle.append(child)
-                return
-        child.end()
 
-
+@dataclass(slots=True)
 class ParserJob:
     """A request that is cancelled by killing the process that works on it."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._child: ParserProcess | None = None
-        self._cancelled = False
-
-    def begin(self, child: ParserProcess) -> None:
-        with self._lock:
-            self._child = child
-            if self._cancelled:
-                child.kill()
-
-    def end(self) -> None:
-        with self._lock:
-            self._child = None
-
-    def cancel(self) -> None:
-        with self._lock:
-            self._cancelled = True
-            if self._child is not None:
-                self._child.kill()
+    child: ParserProcess | None = None
+    cancelled: bool = False
 
 
 def missing_guards() -> list[str]:
     """The guards that are missing on this system; empty if there are none."""
-    child = _parser_without_files()
-    try:
-        return list(child.missing) if child.start_file() else [NO_PROCESS]
-    finally:
-        child.end()
+    with Sandbox() as sandbox:
+        return list(sandbox._threads.submit(sandbox._start_one, ParserJob()).result())
 
 
 def try_guards() -> tuple[list[str], dict[str, str]]:
     """The guards that are missing, and what a parser attempted: how each attempt was refused, empty if it was not."""
-    child = _parser_without_files()
+    child = ParserProcess({"limits": to_json(FileLimits()), "reader": READER, "path": [package_root()]})
     here = ctypes.create_string_buffer(b"a secret")
     try:
         with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as server:
@@ -227,16 +199,12 @@ def try_guards() -> tuple[list[str], dict[str, str]]:
                 (Path(folder) / name).write_text(name)
             paths = {"secret": f"{folder}/secret", "writable": f"{folder}/writable", "folder": folder}
             numbers = {"parent": os.getpid(), "address": ctypes.addressof(here), "port": server.getsockname()[1]}
-            answer = child.ask(ParserRequest("probe", paths | numbers), ParserFile(lambda: b""), PROBE_SECONDS)
+            answer = child.ask("probe", paths | numbers, lambda: b"", PROBE_SECONDS)
         if isinstance(answer, Unreadable):
             return [NO_PROCESS], {}
         return list(child.missing), {str(name): str(how) for name, how in answer[0]["found"].items()}
     finally:
         child.end()
-
-
-def _parser_without_files() -> ParserProcess:
-    return ParserProcess({"limits": to_json(FileLimits()), "reader": READER, "path": [package_root()]})
 
 
 def _modules(name: str) -> tuple[str, ...]:
@@ -257,20 +225,20 @@ def load_file(path: Path, limits: FileLimits) -> bytes | Unreadable:
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as problem:
-        return Unreadable(
-            Status.unreadable, f"It cannot be opened ({problem.strerror}); check its name and permissions."
-        )
-    known = os.fstat(handle)
-    if not stat.S_ISREG(known.st_mode):
-        os.close(handle)
-        return Unreadable(Status.unreadable, "It is not a file but a folder, pipe or device; name a file.")
-    with os.fdopen(handle, "rb") as file:
+        why = f"It cannot be opened ({problem.strerror}); check its name and permissions."
+        return Unreadable(Status.unreadable, why)
+    try:
+        known = os.fstat(handle)
+        if not stat.S_ISREG(known.st_mode):
+            return Unreadable(Status.unreadable, "It is not a file but a folder, pipe or device; name a file.")
         if known.st_size > limits.bytes:
             return Unreadable(Status.too_large, limits.describe_excess(known.st_size))
-        try:
+        with os.fdopen(handle, "rb", closefd=False) as file:
             return file.read(limits.bytes + 1)
-        except OSError as problem:
-            return Unreadable(Status.unreadable, f"It cannot be read ({problem.strerror}); check the disk it is on.")
+    except OSError as problem:
+        return Unreadable(Status.unreadable, f"It cannot be read ({problem.strerror}); check the disk it is on.")
+    finally:
+        os.close(handle)
 
 
 def validate_parsed(found: Any, limits: FileLimits) -> Parsed:

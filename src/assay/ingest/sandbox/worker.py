@@ -20,7 +20,8 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, partial
+from pkgutil import resolve_name
 from typing import Any, BinaryIO
 
 from assay.core.codec import from_json, to_json
@@ -41,19 +42,18 @@ def main() -> None:
     """Entry point. `argv[1]` names the parse function and the limits."""
     setting = json.loads(sys.argv[1])
     limits, readable = from_json(FileLimits, setting["limits"]), readable_paths(setting["path"])
+    serve_file = partial(serve_restricted, setting, limits, readable)
     if setting["control"] is not None:
-        fork_for_each_file(socket.socket(fileno=setting["control"]), setting, limits, readable)
+        fork_for_each_file(socket.socket(fileno=setting["control"]), serve_file)
         return
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # output of a library must not reach the parent
         os.dup2(nothing, stream)
-    serve_restricted(incoming, outgoing, setting, limits, readable)
+    serve_file(incoming, outgoing)
 
 
-def fork_for_each_file(
-    control: socket.socket, setting: dict[str, Any], limits: FileLimits, readable: Sequence[str]
-) -> None:
+def fork_for_each_file(control: socket.socket, serve_file: Callable[..., None]) -> None:
     """For each message with a descriptor: import the modules, fork a process that serves the descriptor, and kill it when the
     parent says so. Nothing that the forked process does can reach the control socket.
     """
@@ -73,7 +73,7 @@ def fork_for_each_file(
         if child == 0:
             try:
                 control.close()
-                serve_restricted(descriptors[0], os.dup(descriptors[0]), setting, limits, readable, apart=apart)
+                serve_file(descriptors[0], os.dup(descriptors[0]), apart=apart)
                 os._exit(0)
             finally:
                 os._exit(1)
@@ -87,53 +87,47 @@ def fork_for_each_file(
 
 
 def serve_restricted(
-    incoming: int,
-    outgoing: int,
     setting: dict[str, Any],
     limits: FileLimits,
     readable: Sequence[str],
-    *,
+    incoming: int,
+    outgoing: int,
     apart: bool = False,
 ) -> None:
     with os.fdopen(incoming, "rb") as requests, os.fdopen(outgoing, "wb") as replies:
         missing = restrict_process(limits, readable, setting["without"], apart=apart)
         send(replies, {"ready": True, "missing": missing})
-        serve(requests, replies, Tasks(setting["reader"], limits))
+        serve(requests, replies, setting["reader"], limits)
 
 
-class Tasks:
-    """The tasks that the parent may request. Each returns JSON and bytes."""
+def parser_tasks(reader: str, limits: FileLimits) -> dict[str, Callable[..., tuple[Any, bytes]]]:
+    """The tasks that the parent may request. Each returns JSON and bytes. Reading text files never loads the PDF engine."""
 
-    def __init__(self, reader: str, limits: FileLimits) -> None:
-        self.reader, self.limits = reader, limits
-        self.by_name: dict[str, Callable[..., tuple[Any, bytes]]] = {
-            "read": self._read,
-            "pages": lambda data: (len(self._pdf.opened(data)), b""),
-            "page_image": lambda data, **which: (None, self._pdf.page_image(data, **which)),
-            "boxes": lambda data, **span: (to_json(self._pdf.boxes(data, **span)), b""),
-            "probe": lambda data, **targets: (attempts(**targets), b""),
-        }
+    @cache
+    def pdf() -> Any:
+        return resolve_name("assay.ingest.pdf.reader:OpenPdf")(limits=limits)
 
-    @cached_property
-    def _pdf(self) -> Any:
-        return _function("assay.ingest.pdf.reader:OpenPdf")(limits=self.limits)
-
-    def _read(self, data: bytes, name: str) -> tuple[Any, bytes]:
-        return to_json(_function(self.reader)(data, name, self.limits.timed())), b""
+    return {
+        "read": lambda data, name: (to_json(resolve_name(reader)(data, name, limits.timed())), b""),
+        "pages": lambda data: (len(pdf().opened(data)), b""),
+        "page_image": lambda data, **which: (None, pdf().page_image(data, **which)),
+        "boxes": lambda data, **span: (to_json(pdf().boxes(data, **span)), b""),
+        "probe": lambda data, **targets: (attempts(**targets), b""),
+    }
 
 
-def serve(incoming: BinaryIO, outgoing: BinaryIO, tasks: Tasks) -> None:
-    data = b""
+def serve(incoming: BinaryIO, outgoing: BinaryIO, reader: str, limits: FileLimits) -> None:
+    tasks, data = parser_tasks(reader, limits), b""
     while (received := receive(incoming)) is not None:
         request = received[0]
         if not request["same"]:  # a request about the file before comes without bytes
             data = received[1]
         del received
-        allow_cpu_seconds(tasks.limits.seconds)
+        allow_cpu_seconds(limits.seconds)
         refused: Unreadable | None = None
         found, blob, last = None, b"", False
         try:
-            found, blob = tasks.by_name[request["task"]](data, **request["with"])
+            found, blob = tasks[request["task"]](data, **request["with"])
         except Refused as refusal:
             refused = Unreadable(refusal.status, refusal.why)
         except MemoryError:
@@ -153,12 +147,6 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, tasks: Tasks) -> None:
         send(outgoing, reply, blob)
         if last:
             return
-
-
-def _function(path: str) -> Callable[..., Any]:
-    """Imports a function when first needed, so that reading text files never loads the PDF engine."""
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 # Numbers of system calls, for those that the C library has no function for: pidfd_open, process_vm_readv, io_uring_setup.

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +43,7 @@ def gte_small_weights(file: Path = GTE_SMALL) -> bert_graph.Weights:
     return bert_graph.read_safetensors(file)
 
 
+@dataclass(eq=False)
 class BundledEmbedder:
     """Unit vectors of 384 numbers. The tokenizer and the model are loaded on first use.
 
@@ -51,16 +52,12 @@ class BundledEmbedder:
     cache: folder of the compiled model; None takes it from the environment, then the user's cache folder.
     """
 
-    dim = bert_graph.DIM
+    precision: str | None = None
+    cache: Path | None = field(default=None, repr=False)
+
     name = NAME
+    dim = bert_graph.DIM
     window = MOST_TOKENS - 2  # word pieces of the text itself
-
-    def __init__(self, precision: str | None = None, cache: Path | None = None) -> None:
-        self.precision = precision
-        self.cache = cache
-
-    def __repr__(self) -> str:
-        return f"BundledEmbedder({self.name!r}, precision={self.precision!r})"
 
     def tokens(self, text: str) -> int:
         """The number of word pieces. A text is embedded completely if it has at most `window` of them."""

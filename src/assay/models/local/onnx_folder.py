@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,25 +182,19 @@ class EmbeddingRecipe:
     window: int  # including special tokens
 
 
+@dataclass(eq=False)
 class OnnxFolder:
     """Unit vectors from the model in `folder`. Its files are read on opening; the model is loaded on first use."""
 
-    def __init__(
-        self,
-        folder: Path,
-        query_prefix: str | None = None,
-        passage_prefix: str | None = None,
-        pooling: str | None = None,
-        precision: str | None = None,
-        cache: Path | None = None,
-    ) -> None:
-        self.folder = folder
-        self.recipe = read_recipe(folder, query_prefix, passage_prefix, pooling)
-        self.precision = precision
-        self.cache = cache
+    folder: Path
+    query_prefix: str | None = field(default=None, repr=False)
+    passage_prefix: str | None = field(default=None, repr=False)
+    pooling: str | None = field(default=None, repr=False)
+    precision: str | None = field(default=None, repr=False)
+    cache: Path | None = field(default=None, repr=False)
 
-    def __repr__(self) -> str:
-        return f"OnnxFolder({str(self.folder)!r})"
+    def __post_init__(self) -> None:
+        self.recipe = read_recipe(self.folder, self.query_prefix, self.passage_prefix, self.pooling)
 
     @property
     def name(self) -> str:

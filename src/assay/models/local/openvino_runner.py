@@ -105,7 +105,10 @@ class Runner:
             for inputs in batches:
                 if len(running) >= self.streams:
                     yield self._finish(running.popleft(), output)
-                request = self._borrow()
+                try:
+                    request = self.idle.pop()
+                except IndexError:
+                    request = self.model.create_infer_request()
                 request.start_async(inputs, share_inputs=False)
                 running.append(request)
             while running:
@@ -114,12 +117,6 @@ class Runner:
             for request in running:  # the caller stopped early
                 request.wait()
                 self.idle.append(request)
-
-    def _borrow(self) -> openvino.InferRequest:
-        try:
-            return self.idle.pop()
-        except IndexError:
-            return self.model.create_infer_request()
 
     def _finish(self, request: openvino.InferRequest, output: str | int) -> np.ndarray:
         request.wait()
@@ -259,13 +256,7 @@ def _write_compiled(model: openvino.CompiledModel, path: Path, label: str) -> No
             with contextlib.suppress(OSError):
                 part.unlink()
         return
-    for old in _stale(path, label):
-        with contextlib.suppress(OSError):
-            old.unlink()
-
-
-def _stale(path: Path, label: str) -> Iterator[Path]:
     for other in (*path.parent.glob(f"{label}-*.blob"), *path.parent.glob(f"{label}-*.part")):
         with contextlib.suppress(OSError):
             if other != path and time.time() - other.stat().st_mtime > STALE_SECONDS:
-                yield other
+                other.unlink()

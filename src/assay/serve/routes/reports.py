@@ -13,7 +13,7 @@ from fastapi.responses import PlainTextResponse
 from assay.core.errors import UserError
 from assay.evaluate import html_report
 from assay.evaluate.grading import COST, Estimate, Graded, compare, estimate_metric, result_words, summarise, verdict
-from assay.evaluate.kept_evaluations import KeptEvaluation, kept_evaluations
+from assay.evaluate.user_cases import KeptEvaluation, kept_evaluations
 from assay.governance.audit import witness
 from assay.governance.audit.export import export_bundle
 from assay.governance.audit.verify import verify

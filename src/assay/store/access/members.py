@@ -6,9 +6,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, insert, select, union, update
@@ -21,21 +21,7 @@ from assay.store.access import offers
 from assay.store.database import Store
 from assay.store.dialect import insert_new
 from assay.store.runs import records
-from assay.store.schema import (
-    bases,
-    forecasts,
-    grants,
-    jobs,
-    keys,
-    lists,
-    members,
-    reviews,
-    runs,
-    sessions,
-    spending,
-    threads,
-    underway,
-)
+from assay.store.schema import OWNED, bases, grants, keys, lists, members, sessions
 
 # scrypt with 32 MB and about 0.1 s per attempt: negligible for a legitimate sign-in, expensive for guessing.
 COST, BLOCK, LANES = 2**15, 8, 1
@@ -94,11 +80,8 @@ def add(
     hashed = "" if password is None else _hash_password(_check_length(password))
     member = Member(name, tuple(_valid_groups(groups)), admin, store.now())
     with store.write() as connection:
-        connection.execute(
-            insert(members).values(
-                name=name, groups=list(member.groups), admin=admin, password=hashed, created=member.created
-            )
-        )
+        row = {"name": name, "groups": list(member.groups), "admin": admin, "created": member.created}
+        connection.execute(insert(members).values(**row, password=hashed))
         note(connection, store, name, AccountChange.added, by)
         if member.groups:
             note(connection, store, name, AccountChange.groups, by, ", ".join(member.groups))
@@ -112,43 +95,35 @@ def listing(store: Store) -> list[Member]:
 
 
 def named(store: Store, name: str) -> Member | None:
-    with store.read() as connection:
-        return _find(connection, name)
+    row = store.first(MEMBERS.where(members.c.name == name))
+    return member_of(row) if row else None
 
 
 def known(store: Store, name: str) -> Member:
     """The member with that name. Raises `Missing` if there is none."""
-    member = named(store, name)
-    if member is None:
-        raise _no_such_user(name)
-    return member
+    with store.read() as connection:
+        return _known(connection, name)
 
 
 def set_groups(store: Store, name: str, groups: Iterable[str], by: str = LOCAL.id) -> None:
     """Set the groups of a member, effective from their next request."""
     names = _valid_groups(groups)
-    with _changed(store, name, AccountChange.groups, by, ", ".join(names)) as connection:
-        connection.execute(update(members).where(members.c.name == name).values(groups=names))
+    _change(store, name, AccountChange.groups, by, ", ".join(names), groups=names)
 
 
 def set_admin(store: Store, name: str, admin: bool, by: str = LOCAL.id) -> None:
-    with _changed(store, name, AccountChange.administrator, by, "yes" if admin else "no") as connection:
-        connection.execute(update(members).where(members.c.name == name).values(admin=admin))
+    _change(store, name, AccountChange.administrator, by, "yes" if admin else "no", admin=admin)
 
 
 def set_password(store: Store, name: str, password: str, by: str = LOCAL.id) -> None:
     """Change the password. All sessions and API keys of the member end: whoever had the account before is out of it."""
-    hashed = _hash_password(_check_length(password))
-    with _changed(store, name, AccountChange.password, by) as connection:
-        connection.execute(update(members).where(members.c.name == name).values(password=hashed))
-        _end_access(connection, name)
+    _change(store, name, AccountChange.password, by, password=_hash_password(_check_length(password)))
 
 
 def remove(connection: Connection, store: Store, name: str, by: str) -> None:
     """Remove a member: their keys and sessions end at once, and grants to them are deleted. What they own stays theirs: see
-    `transfer.remove_member`."""
-    if _find(connection, name) is None:
-        raise _no_such_user(name)
+    `remove_member`."""
+    _known(connection, name)
     _end_access(connection, name)
     owned = select(bases.c.id).where(bases.c.owner == name)
     own = owned.union(select(lists.c.label).where(lists.c.base.in_(owned)))
@@ -187,27 +162,25 @@ def check_password(store: Store, name: str, password: str) -> Member | None:
     return named(store, name) if right else None
 
 
-@contextmanager
-def _changed(store: Store, name: str, change: AccountChange, by: str, detail: str = "") -> Iterator[Connection]:
-    """A transaction that changes a member and records it."""
+def _change(store: Store, name: str, change: AccountChange, by: str, detail: str = "", **new: Any) -> None:
+    """Change a member and record it."""
     with store.write() as connection:
-        if _find(connection, name) is None:
-            raise _no_such_user(name)
-        yield connection
+        _known(connection, name)
+        connection.execute(update(members).where(members.c.name == name).values(new))
+        if change is AccountChange.password:
+            _end_access(connection, name)
         note(connection, store, name, change, by, detail)
 
 
-def _find(connection: Connection, name: str) -> Member | None:
+def _known(connection: Connection, name: str) -> Member:
     row = connection.execute(MEMBERS.where(members.c.name == name)).first()
-    return member_of(row) if row else None
+    if row is None:
+        raise Missing(f"There is no user called {name!r}. `assay user list` shows them.")
+    return member_of(row)
 
 
 def member_of(row: Any) -> Member:
     return Member(row.name, tuple(row.groups), row.admin, row.created)
-
-
-def _no_such_user(name: str) -> Missing:
-    return Missing(f"There is no user called {name!r}. `assay user list` shows them.")
 
 
 def _valid_groups(groups: Iterable[str]) -> list[str]:
@@ -245,7 +218,6 @@ def _matches(password: str, hashed: str) -> bool:
 
 
 FORMER = "removed:"  # prefix of the name under which the things of a removed person stay: nobody can sign in with it
-OWNED = (runs, threads, jobs, underway, spending, reviews, forecasts)
 
 
 def transfer_ownership(store: Store, cache: Engine, old: str, new: str, by: str = LOCAL.id) -> int:
@@ -298,8 +270,5 @@ def _bases(connection: Connection, old: str, new: str) -> int:
 
 def _free(name: str, old: str, taken: set[str]) -> str:
     """A name that the new owner does not use yet."""
-    wanted = f"{name} ({old})"
-    n = 2
-    while wanted in taken:
-        wanted, n = f"{name} ({old} {n})", n + 1
-    return wanted
+    numbered = (f"{name} ({old} {n})" for n in count(2))
+    return next(each for each in chain([f"{name} ({old})"], numbered) if each not in taken)

@@ -196,13 +196,12 @@ def describe_ceiling(over: CeilingReached, tokens: int, money: float) -> str:
         CeilingScope.day: "one person may use in a day",
         CeilingScope.all: "all together may use in a day",
     }[over.whose]
-    if over.what is BudgetQuantity.calls:
-        return f"one request more would pass the {over.most:,.0f} requests that {whose}"
-    if over.what is BudgetQuantity.seconds:
-        return f"of the {over.most:,.0f} seconds of models' time that {whose} too few are left"
-    if over.what is BudgetQuantity.money:
-        return f"${money:.4f} more would pass the ${over.most:,.4f} that {whose}"
-    return f"{tokens:,} tokens more would pass the {over.most:,.0f} tokens that {whose}"
+    return {
+        BudgetQuantity.calls: f"one request more would pass the {over.most:,.0f} requests that {whose}",
+        BudgetQuantity.seconds: f"of the {over.most:,.0f} seconds of models' time that {whose} too few are left",
+        BudgetQuantity.money: f"${money:.4f} more would pass the ${over.most:,.4f} that {whose}",
+        BudgetQuantity.tokens: f"{tokens:,} tokens more would pass the {over.most:,.0f} tokens that {whose}",
+    }[over.what]
 
 
 _SETTLED = spending.c.state == SpendingState.settled.value

@@ -152,20 +152,20 @@ class Erasures:
     sealed: int = 0
 
     def names(self, run: str, seq: int) -> bool:
-        return any(first <= seq <= last for first, last in self.spans.get(run, ()))
+        return _covering(self.spans, run, seq) > 0
 
     def vouches(self, row: RecordRow) -> bool:
         """Whether the missing payload of this record may be missing: if a signed head covers it, a signed note must say so."""
-        if _number(row.n) > self.sealed:
-            return True
-        inside = [first <= row.seq <= last for first, last in self.spans.get(row.run, ())]
-        unsigned = [first <= row.seq <= last for first, last in self.unsigned.get(row.run, ())]
-        return sum(inside) > sum(unsigned)
+        signed = _covering(self.spans, row.run, row.seq) - _covering(self.unsigned, row.run, row.seq)
+        return _number(row.n) > self.sealed or signed > 0
 
 
-Signed = Callable[
-    [int, Mapping[str, Any]], bool
-]  # the number of an erasure's note, and what it says → whether it is signed
+def _covering(spans: Mapping[str, tuple[tuple[int, int], ...]], run: str, seq: int) -> int:
+    return sum(first <= seq <= last for first, last in spans.get(run, ()))
+
+
+# The number of an erasure's note, and what it says → whether it is signed.
+Signed = Callable[[int, Mapping[str, Any]], bool]
 
 
 def erasures(

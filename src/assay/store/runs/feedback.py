@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import select
 
 from assay.core.access import Scope
-from assay.core.events import WORKSPACE, FeedbackGiven, FeedbackKind
+from assay.core.codec import from_json
+from assay.core.events import WORKSPACE, FeedbackGiven
 from assay.store.database import Store
 from assay.store.runs import records, visibility
 from assay.store.schema import SAME_RECORD, payloads
@@ -41,10 +42,8 @@ def listing(store: Store, scope: Scope, by: str = "", limit: int = 200) -> list[
         bodies = ((row.at, json.loads(row.body)) for row in connection.execute(rows))
         found = [(at, body) for at, body in bodies if not by or body["by"] == by][:limit]
         hidden = visibility.hidden_runs(connection, {body["run"] for _, body in found}, scope)
-    return [FeedbackEntry(at, _read(body, body["run"] in hidden), body["run"] in hidden) for at, body in found]
-
-
-def _read(body: dict[str, object], hidden: bool) -> FeedbackGiven:
-    claim, words = body.get("claim"), "" if hidden else str(body.get("words", ""))
-    place = claim if isinstance(claim, int) else None
-    return FeedbackGiven(str(body["run"]), FeedbackKind(str(body["kind"])), str(body["by"]), place, words)
+    given = ((at, from_json(FeedbackGiven, body)) for at, body in found)
+    return [
+        FeedbackEntry(at, replace(each, words=""), True) if each.run in hidden else FeedbackEntry(at, each)
+        for at, each in given
+    ]

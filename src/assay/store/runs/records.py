@@ -249,59 +249,36 @@ def chain(store: Store, run: str, who: str) -> list[Record]:
 
 def events_of(store: Store, run: str, who: str, texts: Texts, scope: Scope) -> list[Event]:
     """A run's events as this user may see them now, with document text restored."""
-    kinds = {record.seq: record.kind for record in chain(store, run, who)}
-    bodies = {
-        row.seq: row.body for row in store.rows(select(payloads.c.seq, payloads.c.body).where(payloads.c.run == run))
-    }
-    if 0 not in bodies:
+    found = [event for _, event in events_since(store, run, who, texts, scope, -1, None)]
+    if not found:
+        raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
+    if isinstance(found[0], Withheld):
         raise Missing(f"Run {run} was erased, with a document that it spoke of, with its person or for its age.")
-    with store.read_shown() as connection:
-        over = visibility.hidden_records(connection, run, scope)
-        return [
-            _read_visible(connection, run, seq, kind, bodies.get(seq), texts, over, scope)
-            for seq, kind in kinds.items()
-        ]
+    return found
 
 
 def events_since(
-    store: Store, run: str, who: str, texts: Texts, scope: Scope, after: int, most: int = 200
+    store: Store, run: str, who: str, texts: Texts, scope: Scope, after: int, most: int | None = 200
 ) -> list[tuple[Record, Event]]:
-    """Events of a user's run after this record, in order and in small batches; empty if there are no more yet."""
+    """Events of a user's run after this record, in order and in small batches; empty if there are no more yet. Hidden payloads
+    are not even read."""
+    own = select(records, payloads.c.body).join(runs, runs.c.id == records.c.run).outerjoin(payloads, SAME_RECORD)
+    own = own.where(runs.c.id == run, runs.c.who == who, records.c.seq > after)
     with store.read_shown() as connection:
-        rows = connection.execute(
-            select(records, payloads.c.body)
-            .join(runs, runs.c.id == records.c.run)
-            .outerjoin(payloads, SAME_RECORD)
-            .where(runs.c.id == run, runs.c.who == who, records.c.seq > after)
-            .order_by(records.c.seq)
-            .limit(most)
-        ).mappings()
-        found = [(Record(**{name: row[name] for name in RECORD}), row["body"]) for row in rows]
+        rows = connection.execute(own.order_by(records.c.seq).limit(most)).mappings().all()
         over = visibility.hidden_records(connection, run, scope)
-        return [
-            (record, _read_visible(connection, run, record.seq, record.kind, body, texts, over, scope))
-            for record, body in found
-        ]
 
+        def read(record: Record, body: str | None) -> Event:
+            if body is None or (record.seq and over.covers(record.seq)):
+                return Withheld(current_kind(record.kind), visibility.WITHHELD_REASON)
+            try:
+                event = read_event(record.kind, json.loads(body), texts=texts)
+            except (ValueError, KeyError) as error:
+                raise StoreError(f"The record of run {run} was changed and cannot be read ({error}).") from error
+            return visibility.redact(connection, event, scope)
 
-def _read_visible(
-    connection: Connection,
-    run: str,
-    seq: int,
-    kind: str,
-    body: str | None,
-    texts: Texts,
-    over: visibility.HiddenRecords,
-    scope: Scope,
-) -> Event:
-    """One event as the user may see it. Hidden payloads are not even read."""
-    if body is None or (seq and over.covers(seq)):
-        return Withheld(current_kind(kind), visibility.WITHHELD_REASON)
-    try:
-        event = read_event(kind, json.loads(body), texts=texts)
-    except (ValueError, KeyError) as error:
-        raise StoreError(f"The record of run {run} was changed and cannot be read ({error}).") from error
-    return visibility.redact(connection, event, scope)
+        found = ((Record(**{name: row[name] for name in RECORD}), row["body"]) for row in rows)
+        return [(record, read(record, body)) for record, body in found]
 
 
 _MOMENT = Prepared(select(records.c.at).where(records.c.run == bindparam("of"), records.c.seq == bindparam("place")))

@@ -53,7 +53,7 @@ def identity(connection: Connection) -> str:
 def head(connection: Connection) -> tuple[int, str] | None:
     """The number and link of the last record."""
     row = connection.execute(select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1)).first()
-    return (row.n, row.link) if row else None
+    return tuple(row) if row else None
 
 
 def record_at(connection: Connection, n: int) -> tuple[str, int, str, str] | None:
@@ -61,10 +61,8 @@ def record_at(connection: Connection, n: int) -> tuple[str, int, str, str] | Non
     impossible."""
     if type(n) is not int or not 0 < n < MOST:
         return None
-    row = connection.execute(
-        select(records.c.run, records.c.seq, records.c.hash, records.c.link).where(records.c.n == n)
-    ).first()
-    return (row.run, row.seq, row.hash, row.link) if row else None
+    found = select(records.c.run, records.c.seq, records.c.hash, records.c.link).where(records.c.n == n)
+    return tuple(row) if (row := connection.execute(found).first()) else None
 
 
 def lines(connection: Connection, after: int, upto: int) -> Iterator[tuple[int, str, int, str, str]]:

@@ -22,8 +22,7 @@ from assay.governance.audit.witness import erasure_signer
 from assay.governance.backup import backup, hold_writer_locks
 from assay.index.factory import copy_index, index_engine
 from assay.index.lease import lease_path
-from assay.ingest.forget import forget_originals, forget_vectors
-from assay.ingest.pipeline import synchronise_index
+from assay.ingest.pipeline import forget_originals, synchronise_index
 from assay.store import documents, embedding_cache, erasure, jobs, schema
 from assay.store.access import grants, members
 from assay.store.blobs import copy_blobs, is_bucket, open_blobs, open_uploads
@@ -115,7 +114,9 @@ class Records(Service):
         return await self._finish(ids, count + sum(one.records for one in reports))
 
     def _erase_from_store(self, base: Base, entries: Sequence[Entry], by: str) -> int:
-        forget_vectors(self.store, self.context.cache, base, entries)
+        # Cached vectors of these documents go, and those of documents that are not there any more.
+        kept = documents.ids_of_owner(self.store, base.owner) - {entry.id for entry in entries}
+        embedding_cache.forget_all_but(self.context.cache, base.owner, kept)
         if not entries:
             return 0
         store, by = self.store, by or self.principal.id
