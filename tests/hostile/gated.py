@@ -54,7 +54,6 @@ from assay.store.database import Store, engine_for, open_store
 from assay.store.runs import records, reviews
 from assay.store.schema import acceptances, bases, documents, grants, payloads, texts
 from assay.store.schema import records as records_table
-from assay.workspace.context import PrincipalHolder, WorkspaceContext
 from assay.workspace.facade import Workspace
 from assay.workspace.services.reviews import Reviews
 
@@ -219,9 +218,7 @@ class Attack:
     # --- what is tried ---
 
     def as_(self, who: str, store: Store | None = None) -> Workspace:
-        return Workspace(
-            WorkspaceContext(self.world.folder, self.settings, store or self.store, PrincipalHolder(Principal(who)))
-        )
+        return Workspace(self.world.folder, self.settings, store or self.store, Principal(who))
 
     def bench(self, who: str) -> Reviews:
         return self.as_(who).reviews.acting(admin=False, principal_of=lambda run, asker: Principal(asker))
