@@ -184,11 +184,8 @@ def groups() -> list[Group]:
         ),
         Group(
             "disputes",
-            ("answer/conflict.py", "answer/conflict.py"),
-            {
-                "assay.answer.conflict.among_documents": nothing({}),
-                "assay.answer.conflict.minority_pairs": nothing(()),
-            },
+            ("answer/conflict.py",),
+            {"assay.answer.conflict.among_documents": nothing({})},
             {"conflicts": ()},
         ),
         Group(

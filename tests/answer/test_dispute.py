@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.answer.conflict import Statement, among_documents, between, between_documents, minority_pairs, statements
+from assay.answer.conflict import Statement, among_documents, between, between_documents, statements
 from assay.language import names
 
 LIGHT = "Skerrow Light stands on Gannet Head in Aldersay. {} It is kept by the Northern Harbour Trust, founded in 1822."
@@ -258,30 +258,3 @@ def test_who_names_the_same_year_and_nothing_else_in_common_is_on_neither_side()
 def test_any_words_can_be_compared_and_none_dispute_themselves(left: str, right: str, question: str):
     describe_dispute(Statement(left), Statement(right), 1.0, question)
     assert describe_dispute(Statement(left), Statement(left), 1.0, question) == ""
-
-
-# --- who stands alone -----------------------------------------------------------------------------------------------
-
-CHAPEL = "The chapel of Saint Ives at Corrow was founded in {}. It has a tower of slate, and seats 214 people."
-WHEN = "When was the chapel of Saint Ives founded?"
-
-
-def alone(*texts: str) -> set[tuple[int, int]]:
-    told = [statements(each) for each in texts]
-    return minority_pairs(WHEN, told, among_documents(WHEN, told))
-
-
-def test_a_document_that_more_dispute_than_share_stands_against_all_that_speak_to_the_question():
-    elsewhere = "Another chapel of Saint Ives was founded at Pell, by fishermen, long before the other chapels there."
-    assert alone(CHAPEL.format(1856), CHAPEL.format(1856), CHAPEL.format(1900), elsewhere) == {(2, 3)}
-
-
-def test_where_as_many_say_the_one_as_the_other_nobody_stands_alone():
-    elsewhere = "Another chapel of Saint Ives was founded at Pell, by fishermen, long before the other chapels there."
-    assert alone(CHAPEL.format(1856), CHAPEL.format(1900), elsewhere) == set()
-
-
-def test_a_document_that_does_not_speak_to_the_question_is_at_odds_with_nobody():
-    assert (
-        alone(CHAPEL.format(1856), CHAPEL.format(1856), CHAPEL.format(1900), "Organ stops: 8 feet, 16 feet.") == set()
-    )

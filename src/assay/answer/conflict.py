@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -221,7 +221,6 @@ def _bynames(words: str, question: str) -> frozenset[str]:
     return frozenset(found)
 
 
-HALF = 0.5  # share of the question's words in one sentence: the document addresses the question
 RELATED = 0.2  # share of the particulars: enough for a document with the same value to join another
 
 Pair = tuple[int, int]  # indexes of two documents, the smaller first
@@ -245,33 +244,6 @@ def among_documents(question: str, documents: Sequence[Sequence[Statement]]) -> 
                 if statement is not None:
                     joined[pair] = _dispute(dispute, statement, against < place, turned=turned)
     return found | joined
-
-
-def minority_pairs(
-    question: str, documents: Sequence[Sequence[Statement]], disputes: Mapping[Pair, Dispute]
-) -> set[Pair]:
-    """Further pairs that disagree on a question although no two sentences show it. A document whose value more
-    documents dispute than share is a minority, against each document that addresses the question and does not share its
-    value."""
-    found: set[Pair] = set()
-    for (one, other), dispute in disputes.items():
-        ours, theirs = _values(dispute)
-        if ours is None or theirs is None:
-            continue
-        share, dissent = (sum(any(_says(each, value) for each in own) for own in documents) for value in (ours, theirs))
-        if share == dissent:
-            continue  # no way to tell which is the minority
-        alone, value = (one, ours) if share < dissent else (other, theirs)
-        for place, own in enumerate(documents):
-            if place != alone and _addresses_question(question, own) and not any(_says(each, value) for each in own):
-                found.add((min(alone, place), max(alone, place)))
-    return found - disputes.keys()
-
-
-def _addresses_question(question: str, document: Sequence[Statement]) -> bool:
-    """Whether one of its sentences has half of the question's words."""
-    asked = frozenset(content_terms(question))
-    return any(len(asked & frozenset(content_terms(each.words))) >= HALF * len(asked) for each in document)
 
 
 def _joins(

@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from assay.answer.conflict import among_documents, minority_pairs, statements
+from assay.answer.conflict import among_documents, statements
 from assay.core.errors import UserError
 from assay.evaluate.metrics import intervals
 from assay.language import facts
@@ -19,7 +19,6 @@ from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
 
 CORRECT, WRONG = "correct", "misinfo"
-OUTNUMBERED = "outnumbered"  # a conflict that no two sentences show: most documents disagree with one
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,6 @@ def measure(cases: Sequence[ConflictCase], report: Callable[[str], None] = lambd
         **scores(found),
         "intervals": intervals([_tally(pairs) for pairs in by_case], _rates),  # questions are drawn, not pairs
         "n": len(cases),
-        "quotations": scores([(pair, kind if kind != OUTNUMBERED else "") for pair, kind in found]),
         "every_pair": scores([each for case in cases for each in _compare_pairs(case, find_every_pair)]),
         "best_sentences": scores([each for case in cases for each in _compare_pairs(case, find_by_best_sentences)]),
         "kinds": {
@@ -145,11 +143,9 @@ def _rates(tallies: Sequence[Tally]) -> dict[str, float]:
 
 
 def find_by_documents(case: ConflictCase) -> dict[DocumentPair, str]:
-    """The product: conflicts that two sentences show, and documents that disagree with most others."""
+    """The product: conflicts that two sentences show."""
     documents = [statements(each.text) for each in case.documents]
-    disputes = among_documents(case.question, documents)
-    alone = dict.fromkeys(minority_pairs(case.question, documents, disputes), OUTNUMBERED)
-    return {pair: dispute.kind for pair, dispute in disputes.items()} | alone
+    return {pair: dispute.kind for pair, dispute in among_documents(case.question, documents).items()}
 
 
 def find_every_pair(case: ConflictCase) -> dict[DocumentPair, str]:
