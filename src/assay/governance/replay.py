@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from assay.agent.context import ROUNDS, Limits, RunContext
-from assay.agent.loop import Step
+from assay.agent.loop import Step, next_step
 from assay.agent.tool import ToolContext
 from assay.core.access import Scope
 from assay.core.codec import dumps, from_json, to_json
@@ -68,6 +68,7 @@ from assay.models.llm import Prompt, Reply, Role, ToolCall
 from assay.models.meter import ConnectedModel, Ledger, Meter, NoReply, request_digest
 from assay.store.runs.budgets import SpendingReservation
 
+# The step that made an event. Of an event that is not listed, it is the step that the loop names.
 STEP_OF: Mapping[type, Step] = {
     HistorySummarised: Step.SUMMARISE,
     Rephrased: Step.REPHRASE,
@@ -82,7 +83,6 @@ STEP_OF: Mapping[type, Step] = {
     AwaitingReview: Step.DELIVER,
     Answered: Step.DELIVER,
 }
-CONCLUDED = (*STEP_OF, Decided, Gathered, Critiqued)
 TAKEN = (Asked, ToolRan, Stopped, Paused)  # taken as recorded: what was asked, what tools returned, where it ended
 ASIDE = (ModelReplied, Failed, Resumed, Reviewed, Narrowed, Withheld)  # progress of a run, not conclusions
 ENDS = {
@@ -150,7 +150,10 @@ async def replay(recorded: Run, context: RunContext, *, searchable: bool = True)
         )
         context = replace(context, tool_context=replace(tools, search_context=search))
     if recorded.asked.brief is None:
-        return await _replay_pieces(recorded, context, _step_at, lambda event: isinstance(event, CONCLUDED), "step")
+        step_at = partial(_step_at, limits=context.limits)
+        return await _replay_pieces(
+            recorded, context, step_at, lambda each: not isinstance(each, TAKEN + ASIDE), "step"
+        )
     context = replace(context, record=Run.then)
     if searchable:
         return await _replay_synthesis(recorded, context)
@@ -196,12 +199,12 @@ async def _replay_pieces(
     return Replay(recorded, answer, tuple(differences), taken, heard.reworded, prompts=heard.rebuilt(recorded))
 
 
-def _step_at(recorded: Run, before: Run) -> Piece | None:
+def _step_at(recorded: Run, before: Run, limits: Limits) -> Piece | None:
     place = len(before.events)
     event = recorded.events[place]
-    if not isinstance(event, CONCLUDED):
+    step = None if isinstance(event, TAKEN + ASIDE) else _step_of(event) or next_step(before, limits)
+    if step is None:
         return None
-    step = _step_of(event)
     if isinstance(event, Routed) and before.route:  # a look-up that found nothing, or not everything
         step = Step.REOPEN if before.draft else Step.SUFFICIENCY
     return place + _length(recorded, place, step), step.name, step.value
@@ -290,7 +293,7 @@ def _in_order(run: Run) -> list[Event]:
     ]
 
 
-def _step_of(event: Event) -> Step:
+def _step_of(event: Event) -> Step | None:
     if isinstance(event, Decided):
         return Step.RECALL if event.recalls else Step.HOP if event.hops else Step.SEEK if event.seeks else Step.DECIDE
     if isinstance(event, Revised) and event.cause is RevisionCause.recited:
@@ -301,7 +304,7 @@ def _step_of(event: Event) -> Step:
         return Step.CHECK if event.final else Step.REOPEN
     if isinstance(event, Gathered):
         return Step.GATHER if event.evidence or event.dropped else Step.SIFT
-    return STEP_OF[type(event)]
+    return STEP_OF.get(type(event))
 
 
 def _length(recorded: Run, place: int, step: Step) -> int:

@@ -122,14 +122,19 @@ class WorkspaceContext:
 
     def check_cluster_consent(self, host: str) -> None:
         """Refuse to send files to a cluster on other machines before the user has agreed to it."""
-        self._require_consent([host], "Your files would be sent as a whole to the Ray cluster at")
+        if not facts.agreed(self.store, host):
+            raise UserError(
+                f"Your files would be sent as a whole to the Ray cluster at {host}. If you agree to that, "
+                f"run `assay config agree {host}` once."
+            )
 
-    def _require_consent(
-        self, hosts: Sequence[str], what: str = "Questions and the text of your documents would be sent to"
-    ) -> None:
+    def _require_consent(self, hosts: Sequence[str]) -> None:
         for host in hosts:
             if not facts.agreed(self.store, host):
-                raise UserError(f"{what} {host}. If you agree to that, run `assay config agree {host}` once.")
+                raise UserError(
+                    f"Questions and the text of your documents would be sent to {host}. If you agree to that, "
+                    f"run `assay config agree {host}` once."
+                )
 
     def scope(self, bases: Sequence[str] = ()) -> Scope:
         """What this person may read now, limited to `bases` if any are named."""
