@@ -13,7 +13,7 @@ from assay.cli.terminal import picked, print_result, say, wait_for, whole
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import UserError
 from assay.workspace.facade import Workspace as Opened
-from assay.workspace.stored import GROUP, USER, check_grantee, grant_of, grants, members
+from assay.workspace.stored import GROUP, USER, check_grantee, grant_of
 from assay.workspace.types import Access
 
 app = typer.Typer(no_args_is_help=True)
@@ -150,7 +150,7 @@ def share(
             seen.people.share_base(base.name, who, not stop, opened.principal.id)
             if not stop:
                 warn_if_unknown(opened, who)
-        readers = grants.shared_with(opened.store, base)
+        readers = opened.people.readers_of_base(base)
     lines = (f"{who}{' (owner)' if who == grant_of(base) else ''}" for who in readers)
     print_result(json, {"base": base.name, "owner": base.owner, "read_by": readers}, lines)
 
@@ -159,7 +159,7 @@ def warn_if_unknown(opened: Opened, who: str) -> None:
     """Warn about an unknown name: it may be a typo, or a user that a proxy will name later. What names nobody is refused."""
     check_grantee(who)
     kind, _, name = who.partition(":")
-    everybody = members.listing(opened.store)
+    everybody = opened.people.listing()
     groups = {group for each in everybody for group in each.groups}
     known = groups if kind == "group" else {LOCAL.id, *(each.name for each in everybody)}
     if name not in known:

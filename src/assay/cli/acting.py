@@ -63,6 +63,5 @@ def open_workspace(path: Path | None, *, create: bool = False, **flags: Any) -> 
 
 def _principal(opened: Workspace, name: str) -> Principal:
     from assay.core.access import LOCAL
-    from assay.workspace.stored import members
 
-    return LOCAL if name == LOCAL.id else members.known(opened.store, name).principal
+    return LOCAL if name == LOCAL.id else opened.people.known(name).principal

@@ -29,7 +29,6 @@ from assay.governance.reports import ReportKind
 from assay.governance.reports.definitions import build_report, build_run_account
 from assay.governance.reports.report import Cell, Report, to_csv
 from assay.governance.reports.thresholds import monitoring_file
-from assay.workspace.stored import records
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -73,7 +72,7 @@ def key(workspace: Workspace = None) -> None:
 def log(workspace: Workspace = None, json: Json = False) -> None:
     """List who was given or denied access, changes of accounts, groups and keys, and what was erased."""
     with open_workspace(workspace) as opened:
-        found = records.workspace_log(opened.store)
+        found = opened.records.log()
     if json:
         print_json([{"at": at, "kind": type(event).__name__, **to_json(event)} for at, event in found])
         return

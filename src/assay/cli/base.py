@@ -11,7 +11,6 @@ from assay.cli import access
 from assay.cli.acting import open_workspace
 from assay.cli.options import Json, Workspace, Yes
 from assay.cli.terminal import plain, print_result, wait_for, whole
-from assay.workspace.stored import grants, reviews
 
 app = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
@@ -21,7 +20,7 @@ Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
 def list_bases(workspace: Workspace = None, json: Json = False) -> None:
     """List the knowledge bases with how many documents each has, and whether their answers wait for a reviewer."""
     with open_workspace(workspace) as opened:
-        marked = reviews.bases_with_review(opened.store)
+        marked = opened.reviews.bases()
         rows = [
             {
                 "id": base.id,
@@ -47,7 +46,7 @@ def describe(
     """Say what a knowledge base is about."""
     with open_workspace(workspace) as opened:
         opened.scope().named(name)
-        grants.get_or_create_base(opened.store, name, opened.principal, whole(description))
+        opened.documents.get_or_create_base(name, opened.principal, whole(description))
 
 
 @app.command()

@@ -38,7 +38,7 @@ from assay.core.events.describe import NO_PAGES, count_of, understood_turn
 from assay.core.run import Run
 from assay.core.types import Evidence, Quote
 from assay.workspace.facade import Workspace as Opened
-from assay.workspace.stored import Thread, threads
+from assay.workspace.stored import Thread
 from assay.workspace.types import AskOptions
 
 PROMPT = "> "
@@ -238,7 +238,7 @@ def _run_command(conversation: Conversation, name: str, words: str) -> None:
             conversation.out(["The next question begins a thread."])
         case "title" if words and conversation.thread:
             opened = conversation.opened
-            threads.rename(opened.store, conversation.thread, opened.principal.id, words)
+            opened.threads.rename(conversation.thread, opened.principal.id, words)
             conversation.out([f"This thread is now called: {words}"])
         case "open":
             conversation.out(["Which one? /threads lists them, /open ID opens one."])
@@ -302,8 +302,8 @@ def _list(opened: Opened, *, json: bool) -> None:
 
 
 def _forget(opened: Opened, thread: str, *, json: bool) -> None:
-    found = threads.named(opened.store, whole(thread), opened.principal.id)
-    threads.forget(opened.store, found.id, opened.principal.id)
+    found = opened.threads.named(whole(thread), opened.principal.id)
+    opened.threads.forget(found.id, opened.principal.id)
     print_result(json, {"forgotten": found.id}, [f"Forgotten: {found.title}. Its runs and their records stay."])
 
 

@@ -16,7 +16,6 @@ from assay.core.errors import AssayError
 from assay.core.settings import Settings, show_settings
 from assay.models.factory import cluster_hosts, reached, receives
 from assay.workspace.facade import Workspace as Opened
-from assay.workspace.stored import facts
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -32,7 +31,7 @@ def agree(
 ) -> None:
     """Agree once that questions and the text of documents are sent to an endpoint on another machine."""
     with open_workspace(workspace, create=True) as opened:
-        facts.agree(opened.store, host)
+        opened.setup.agree(host)
     typer.echo(f"Agreed: text may be sent to {host}.")
 
 
@@ -64,21 +63,21 @@ def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
         return []
     try:
         with open_workspace(folder) as opened:
-            return [host for host in hosts if not facts.agreed(opened.store, host)]
+            return [host for host in hosts if not opened.setup.agreed(host)]
     except AssayError:  # missing or unreadable
         return list(hosts)
 
 
 def settle(opened: Opened, *, model: bool = True) -> None:
     """Ask for consent for new hosts. If not interactive, the workspace will refuse later."""
-    hosts = [host for host in reached(opened.settings, model=model) if not facts.agreed(opened.store, host)]
+    hosts = [host for host in reached(opened.settings, model=model) if not opened.setup.agreed(host)]
     if not hosts or not at_terminal():
         return
     explain(opened.settings, hosts)
     try:
         for host in hosts:
             if confirm(f"May it be sent to {host}?"):
-                facts.agree(opened.store, host)
+                opened.setup.agree(host)
     except KeyboardInterrupt:
         say("Stopped. Nothing was sent.")
         raise typer.Exit(130) from None

@@ -45,7 +45,7 @@ from assay.models.factory import (
 )
 from assay.models.llm import Role
 from assay.workspace.facade import has_workspace
-from assay.workspace.stored import SCHEME, facts, is_bucket, open_blobs, open_store
+from assay.workspace.stored import SCHEME, is_bucket, open_blobs, open_store
 
 
 def doctor(
@@ -203,7 +203,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
         (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")
         with open_workspace(folder / "workspace", create=True, **settings.model_dump() | own) as opened:
             for host in agreed:
-                facts.agree(opened.store, host)
+                opened.setup.agree(host)
             await opened.add([folder / "note.md"])
             runs = [run async for run, _ in opened.ask("How many litres does the kettle hold?")]
         answer = runs[-1].answer

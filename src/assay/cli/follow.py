@@ -47,7 +47,7 @@ from assay.models import cost
 from assay.models.factory import models_by_role
 from assay.workspace.facade import Workspace
 from assay.workspace.forecast import WorkForecast, forecast_lines
-from assay.workspace.stored import WITHHELD_ANSWER, documents, history, records
+from assay.workspace.stored import WITHHELD_ANSWER
 from assay.workspace.types import AskOptions
 
 Steps = AsyncIterator[tuple[Run, Event]]
@@ -96,16 +96,16 @@ class Watched:
         """Load titles and pages that are not known yet."""
         if self.run is not None:
             unplaced = [each for each in self.run.evidence if each.key not in self.pages]
-            self.pages |= documents.quoted_pages(self.opened.store, unplaced, self.opened.scope())
+            self.pages |= self.opened.documents.quoted_pages(unplaced, self.opened.scope())
         new = {each.passage.doc_id for each in self.run.evidence} - self.titles.keys() if self.run else set()
         if new:
-            self.titles |= dict.fromkeys(new, "") | documents.titles(self.opened.store, new, self.opened.scope())
+            self.titles |= dict.fromkeys(new, "") | self.opened.documents.titles(new, self.opened.scope())
 
 
 def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None = None) -> Run:
     """Follow a run until it is delivered, has failed, or pauses and nobody can be prompted. Without steps it is
     already paused."""
-    watched = Watched(opened, known, records.active_seconds(opened.store, known.id) if known else 0.0)
+    watched = Watched(opened, known, opened.questions.active_seconds(known.id) if known else 0.0)
     if steps is not None:
         _follow_until_stop(steps, watched, show)
     while watched.run is not None and watched.run.waiting is not None and show.asks:
@@ -116,7 +116,7 @@ def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None
             raise _interrupted(watched.run, show) from None
         if choice is None:
             break
-        watched.before, watched.begun = records.active_seconds(opened.store, watched.run.id), time.monotonic()
+        watched.before, watched.begun = opened.questions.active_seconds(watched.run.id), time.monotonic()
         _follow_until_stop(opened.resume(watched.run.id, *choice), watched, show)
     assert watched.run is not None, "a run that was asked has an event"
     return watched.run
@@ -258,7 +258,7 @@ def _remarks(opened: Workspace, run: Run) -> None:
         words = f"{spent(run)}; `assay trace {run.id}` shows every step."
         aside().print(plain(words), style="dim", markup=False, soft_wrap=True)
     researched = run.asked.route is not None or run.route is Route.research
-    if not researched and never_needed_the_loop(history.routes(opened.store, opened.principal.id)):
+    if not researched and never_needed_the_loop(opened.questions.routes(opened.principal.id)):
         say(REMARK)
 
 

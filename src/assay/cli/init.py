@@ -21,7 +21,6 @@ from assay.core.events import Checkpoint, Eagerness
 from assay.core.settings import FILE, PREFIX, Settings, keys_written_in, load_settings, write_settings
 from assay.models.factory import reached
 from assay.workspace.facade import Workspace as Opened
-from assay.workspace.stored import facts
 
 
 @with_option_groups
@@ -121,7 +120,7 @@ def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list
     """Write the settings, record the consent, test the endpoint, add the documents."""
     with open_workspace(folder, create=True) as opened:
         for host in agreed:
-            facts.agree(opened.store, host)
+            opened.setup.agree(host)
         changed = write_settings(folder, wanted)
     say(f"{'Wrote' if changed else 'Nothing to change in'} {folder / FILE}.")
     for name in wanted:

@@ -9,7 +9,6 @@ import typer
 from assay.cli.acting import open_workspace
 from assay.cli.options import Json, Workspace
 from assay.cli.terminal import console, plain, print_json, say, whole
-from assay.workspace.stored import tokens
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -22,7 +21,7 @@ def add(
 ) -> None:
     """Make an API key and print it. It is kept as a digest only, so nobody can print it again."""
     with open_workspace(workspace) as opened:
-        key = tokens.new_key(opened.store, whole(name), whole(label))
+        key = opened.people.new_key(whole(name), whole(label))
     say("Keep it: it is not shown again.")
     typer.echo(key)
 
@@ -33,7 +32,7 @@ def list_keys(
 ) -> None:
     """List the API keys: whose, what for, when made and when last used."""
     with open_workspace(workspace) as opened:
-        found = tokens.listing(opened.store, whole(name))
+        found = opened.people.list_keys(whole(name))
     if json:
         print_json(found)
         return
@@ -47,5 +46,5 @@ def list_keys(
 def remove(key: Annotated[str, typer.Argument(help="The key's id.")], workspace: Workspace = None) -> None:
     """Take an API key back. From the next request on it opens nothing."""
     with open_workspace(workspace) as opened:
-        gone = tokens.revoke(opened.store, whole(key))
+        gone = opened.people.revoke_key(whole(key))
     say(f"Removed the key {gone.id} of {gone.who}.")

@@ -22,7 +22,6 @@ from assay.core.types import Usage
 from assay.governance.difference import difference, render_difference
 from assay.governance.replay import Replay
 from assay.workspace.facade import Workspace as Opened
-from assay.workspace.stored import documents, history, records
 
 
 def runs(
@@ -35,7 +34,7 @@ def runs(
 ) -> None:
     """List what was asked, newest first, with how it ended and what it took."""
     with open_workspace(workspace) as opened:
-        entries = history.history(opened.store, opened.principal.id, opened.scope(), limit)
+        entries = opened.questions.recent(opened.principal.id, opened.scope(), limit)
     if review:
         entries = [each for each in entries if each.cut_short or each.state == "failed"]
     if json:
@@ -61,11 +60,11 @@ def trace(
 ) -> None:
     """Show every step of a run, what its judges said of each claim, and whether its record is whole."""
     with open_workspace(workspace) as opened:
-        chain = records.chain(opened.store, run, opened.principal.id)
+        chain = opened.questions.chain(run, opened.principal.id)
         seen = opened.questions.run_for_asker(run)
         events = seen.events
         below = [event_lines(event, seen, opened.documents.get) for event in events]
-        faults = list(records.faults(opened.store, run))
+        faults = list(opened.questions.faults(run))
     if json:
         steps = [{**to_json(record), "payload": event} for record, event in zip(chain, events, strict=True)]
         print_json({"run": run, "whole": not faults, "faults": faults, "records": steps})
@@ -233,7 +232,7 @@ def diff(
     with open_workspace(workspace) as opened:
         one, other = map(opened.questions.run_for_asker, (a, b))
         found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-        compared = difference(one, other, documents.titles(opened.store, found, opened.scope()))
+        compared = difference(one, other, opened.documents.titles(found, opened.scope()))
     parts = [picked(part, "name same only_a only_b changed") for part in compared.parts]
     data = {"a": a, "b": b, "same": compared.same, "parts": parts}
     print_result(json, data, render_difference(compared))

@@ -27,7 +27,6 @@ from assay.serve.housekeeping import work_until
 from assay.serve.process import ServerProcess, WorkerProcesses, collect_garbage_less_often, listen, log_to_terminal
 from assay.serve.state import ServeOptions, Server
 from assay.workspace.facade import Workspace as Opened
-from assay.workspace.stored import facts, members
 
 ONE_SERVER = (
     "The state of this workspace is a file, which one server holds. Use `assay serve --workers N` there, or move the state to "
@@ -175,11 +174,11 @@ def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: s
         lines += [
             f"Questions would be sent to {host}, and nobody has agreed to that yet: `assay config agree {host}{flag}`."
             for host in model_hosts(opened.settings)
-            if not facts.agreed(opened.store, host)
+            if not opened.setup.agreed(host)
         ]
     if serving.auth == "off" and not serving.token:
         lines.append("There is no token: every user of this machine can read and change everything here.")
-    if serving.auth == "keys" and not members.listing(opened.store):
+    if serving.auth == "keys" and not opened.people.listing():
         lines.append(f"Nobody can sign in yet: `assay user add NAME --admin{flag}` adds the first administrator.")
     if outdated := opened.documents.outdated_of_all():
         lines.append(outdated)

@@ -46,7 +46,7 @@ from assay.models.factory import has_model
 from assay.synthesis.render import html, markdown
 from assay.workspace.facade import DEFAULT_BASE
 from assay.workspace.facade import Workspace as Opened
-from assay.workspace.stored import Entry, records
+from assay.workspace.stored import Entry
 from assay.workspace.synthesis_forecast import SynthesisForecast, cost_in_words, in_words, is_large, lasting
 from assay.workspace.types import SynthesisRequest
 
@@ -371,7 +371,7 @@ def _contradictions(account: Synthesis) -> list[str]:
 
 def usage_lines(opened: Opened, run: Run, expected: SynthesisForecast | None) -> list[str]:
     """The actual usage beside the forecast."""
-    parts = [*([spent(run)] if run.asked.has_model else []), lasting(records.active_seconds(opened.store, run.id))]
+    parts = [*([spent(run)] if run.asked.has_model else []), lasting(opened.questions.active_seconds(run.id))]
     text = f"It took {' · '.join(parts)}"
     return [f"{text}; the forecast was {cost_in_words(expected)}." if expected else f"{text}."]
 

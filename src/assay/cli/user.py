@@ -15,7 +15,7 @@ from assay.core.access import LOCAL
 from assay.core.errors import UserError
 from assay.core.events.describe import count_of
 from assay.workspace.facade import Workspace as Opened
-from assay.workspace.stored import FORMER, members, tokens
+from assay.workspace.stored import FORMER
 
 app = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The user's name.")]
@@ -40,9 +40,9 @@ def add(
     """Add a person. Asks for a password, unless one comes on standard input."""
     name, groups = whole(name), list(map(whole, group or ()))
     with open_workspace(workspace, create=True) as opened:
-        members.check_unused(opened.store, name)  # checked before a password is typed
+        opened.people.check_unused(name)  # checked before a password is typed
         password = None if no_password else _password(password_stdin)
-        members.add(opened.store, name, groups, admin=admin, password=password)
+        opened.people.add(name, groups, admin=admin, password=password)
         say(f"Added {name}.")
         if adopt and name != LOCAL.id:
             count = opened.people.hand_over(LOCAL.id, name)
@@ -53,10 +53,10 @@ def add(
 def list_users(workspace: Workspace = None, json: Json = False) -> None:
     """List the people with their groups and how many API keys each has."""
     with open_workspace(workspace) as opened:
-        keys = Counter(key.who for key in tokens.listing(opened.store))
+        keys = Counter(key.who for key in opened.people.list_keys())
         rows = [
             {**picked(member, "name groups admin"), "keys": keys[member.name], "created": member.created}
-            for member in members.listing(opened.store)
+            for member in opened.people.listing()
         ]
     if json:
         print_json(rows)
@@ -82,15 +82,15 @@ def change(
 ) -> None:
     """Change somebody's groups, password or rights. It holds from their next request on."""
     with open_workspace(workspace) as opened:
-        member = members.known(opened.store, whole(name))
+        member = opened.people.known(whole(name))
         if group or leave:
             joined = (set(member.groups) | set(map(whole, group or ()))) - set(map(whole, leave or ()))
-            members.set_groups(opened.store, member.name, joined)
+            opened.people.set_groups(member.name, joined)
         if password or password_stdin:
-            members.set_password(opened.store, member.name, _password(password_stdin))
+            opened.people.set_password(member.name, _password(password_stdin))
             say(f"All sessions and API keys of {member.name} have ended.")
         if admin is not None:
-            members.set_admin(opened.store, member.name, admin)
+            opened.people.set_admin(member.name, admin)
 
 
 @app.command()
@@ -104,7 +104,7 @@ def remove(
     nobody can have: give that name to this command to hand it over later."""
     with open_workspace(workspace) as opened:
         former = whole(name).startswith(FORMER)
-        leaving = whole(name) if former and give_to else members.known(opened.store, whole(name)).name
+        leaving = whole(name) if former and give_to else opened.people.known(whole(name)).name
         heir = whole(give_to) and _heir(opened, whole(give_to), leaving)
         if former and heir:
             count = opened.people.hand_over(leaving, heir)
@@ -123,7 +123,7 @@ def _heir(opened: Opened, name: str, leaving: str) -> str:
     """The new owner: an existing member who stays, or the command-line user."""
     if name == leaving:
         raise UserError(f"{name} is removed and can be given nothing. Name somebody else with --give-to.")
-    return name if name == LOCAL.id else members.known(opened.store, name).name
+    return name if name == LOCAL.id else opened.people.known(name).name
 
 
 def _password(from_stdin: bool) -> str:

@@ -21,7 +21,7 @@ from assay.governance.backup import restore as unpack
 from assay.models.factory import embedder_setting
 from assay.workspace.facade import STATE, has_workspace
 from assay.workspace.facade import Workspace as Opened
-from assay.workspace.stored import SCHEME, database
+from assay.workspace.stored import SCHEME
 
 # Everything Assay puts into a workspace. Only these are deleted, the state last, so that a second attempt can finish.
 FOLDERS = ("index", "originals", "uploads", "evaluations")
@@ -44,7 +44,7 @@ def info(workspace: Workspace = None, json: Json = False) -> None:
         entries = opened.documents.listing()
         facts = {
             "path": str(opened.path.absolute()),
-            "version": database.version_of(opened.store),
+            "version": opened.records.version(),
             "bases": [base.name for base in opened.scope().bases],
             "documents": sum(entry.standing == "ready" for entry in entries),
             "off": sum(entry.off for entry in entries),

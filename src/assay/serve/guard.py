@@ -31,7 +31,7 @@ from assay.core.private_files import write_private
 from assay.serve.limits import too_many_requests
 from assay.serve.openai_chat import error_response, is_openai_path
 from assay.serve.state import INTERNAL_ERROR, LOCAL_PERSON, Person, Server
-from assay.workspace.stored import Store, is_valid_group_name, is_valid_name, members, tokens
+from assay.workspace.stored import is_valid_group_name, is_valid_name
 
 T = TypeVar("T")
 
@@ -157,20 +157,20 @@ class RequestGuard:
             return None
         kind, _, key = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and key:
-            member = await self._look_up(tokens.member_with_key, key.strip())
+            member = await self._look_up(self.server.workspace.people.member_with_key, key.strip())
             if member is None:
                 raise sign_in("That API key opens nothing here. It may have been removed.")
             return Person(member.principal, member.admin)
         token = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
-        session = await self._look_up(tokens.find_session, token) if token else None
+        session = await self._look_up(self.server.workspace.people.find_session, token) if token else None
         if session is None:
             raise sign_in("Sign in first.")
         if scope["method"] not in SAFE and not _same(headers.get("x-csrf-token", ""), session.csrf):
             raise HTTPException(403, "The header X-CSRF-Token is missing or wrong. Load the page again.")
         return Person(session.member.principal, session.member.admin, session.csrf)
 
-    async def _look_up(self, find: Callable[[Store, str], T | None], what: str) -> T | None:
-        return await to_thread.run_sync(find, self.server.workspace.store, what, limiter=self._threads)
+    async def _look_up(self, find: Callable[[str], T | None], what: str) -> T | None:
+        return await to_thread.run_sync(find, what, limiter=self._threads)
 
     async def _named_by_proxy(self, scope: Scope, headers: Headers) -> Person:
         serving = self.server.serving
@@ -180,7 +180,7 @@ class RequestGuard:
         name = decode_header(names[0]).strip() if len(names) == 1 else ""
         if not is_valid_name(name):
             raise sign_in("The proxy has not said who you are.")
-        member = await self._look_up(members.named, name)
+        member = await self._look_up(self.server.workspace.people.named, name)
         if member is None and name == LOCAL.id:  # command-line user: never accepted from a header
             raise sign_in("That name is kept for the command line of the server.")
         groups = member.groups if member else ()

@@ -18,7 +18,7 @@ from assay.serve.run_registry import ActiveRun, RunRegistry
 from assay.serve.run_views import CANCELLED
 from assay.serve.stream import build_frame
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import ListedRun, budgets, is_elsewhere, records, reviews, this_process, underway
+from assay.workspace.stored import ListedRun, is_elsewhere, this_process
 from assay.workspace.types import Steps
 
 log = logging.getLogger("assay.serve")
@@ -59,7 +59,7 @@ class LiveRuns:
         """Start a run and return it once its first event is on disk; it continues when the client leaves."""
         self._open()
         run, event = await anext(steps)
-        underway.begin(workspace.store, run.id, workspace.principal, self.process if self.works else "")
+        workspace.underway.begin(run.id, workspace.principal, self.process if self.works else "")
         own = ActiveRun(run.id, workspace.principal.id, run)
         if not self.works:
             await cast(AsyncGenerator[Any], steps).aclose()
@@ -101,7 +101,7 @@ class LiveRuns:
         if run.rejected:
             raise UserError(f"Run {run_id} was rejected in review; it cannot be carried on. Ask again.")
         workspace.questions.check_choice(run, choice, words)  # raises if the choice is invalid
-        underway.begin(workspace.store, run_id, workspace.principal, self.process)
+        workspace.underway.begin(run_id, workspace.principal, self.process)
         own = ActiveRun(run_id, workspace.principal.id, run)
         self.runs.enter(own)
         steps = workspace.resume(run_id, choice, words)
@@ -133,7 +133,7 @@ class LiveRuns:
         try:
             await self.resume(workspace, run_id)
         except UserError:
-            if not (underway.is_listed(workspace.store, run_id) or workspace.questions.run(run_id).delivered):
+            if not (workspace.underway.is_listed(run_id) or workspace.questions.run(run_id).delivered):
                 raise  # otherwise another process has noticed the decision first
 
     async def _carry(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
@@ -170,9 +170,9 @@ class LiveRuns:
         """Note that a run has ended, or that this process works on it no longer."""
         try:
             if ended:
-                underway.end(workspace.store, own.id, self.process)
+                workspace.underway.end(own.id, self.process)
             else:
-                underway.release(workspace.store, self.process, [own.id])
+                workspace.underway.release(self.process, [own.id])
         except AssayError as error:  # the next server finds it listed and nothing left to do; or its lease runs out
             log.error("the end of run %s could not be noted: %s", own.id, error)
 
@@ -190,8 +190,8 @@ class LiveRuns:
     def _failed(self, workspace: Workspace, own: ActiveRun, error: str, detail: str) -> None:
         """Record the failure of a run, after the events that were recorded but not yet sent."""
         try:
-            budgets.mark_lost(workspace.store, own.id)  # requests in flight may have been charged
-            owner = records.owner(workspace.store, own.id)  # runs of a removed person are under another name
+            workspace.questions.mark_lost(own.id)  # requests in flight may have been charged
+            owner = workspace.questions.owner(own.id)  # runs of a removed person are under another name
             if owner != workspace.principal.id:
                 workspace = workspace.for_principal(Principal(owner))
             run = workspace.questions.run(own.id)
@@ -209,7 +209,7 @@ class LiveRuns:
                 own.frames.clear()  # buffered frames must be contiguous
             return
         seq = len(run.events) - 1
-        at, watched = records.recorded_at(workspace.store, own.id, seq), workspace.reviews.may_be_needed(own.id)
+        at, watched = workspace.questions.recorded_at(own.id, seq), workspace.reviews.may_be_needed(own.id)
         frame = build_frame(workspace, seq, at, event, own.titles, watched=watched)
         with self.runs.lock:
             own.frames.append(frame)
@@ -236,7 +236,7 @@ class LiveRuns:
         run = workspace.questions.run(run_id)  # raises if the user has no such run
         due = self.runs.no_longer_due(run_id)
         at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
-        if due is None and (at_rest or not underway.request_stop(workspace.store, run_id, self.process)):
+        if due is None and (at_rest or not workspace.underway.request_stop(run_id, self.process)):
             return bool(at_rest)
         own = ActiveRun(run_id, workspace.principal.id, run)
         self._failed(workspace, own, CANCELLED, STOPPED)
@@ -248,7 +248,7 @@ class LiveRuns:
         """Wait until no process works on a run, but not for long: it stops in any case."""
         with self.runs.watchers.watching(run_id) as woken, suppress(TimeoutError):
             async with asyncio.timeout(STOPPING):
-                while await asyncio.to_thread(underway.is_listed, workspace.store, run_id):
+                while await asyncio.to_thread(workspace.underway.is_listed, run_id):
                     with suppress(TimeoutError):
                         await asyncio.wait_for(woken.wait(), POLL)
                     woken.clear()
@@ -300,14 +300,14 @@ class LiveRuns:
         told that they have ended. A process that is not alone takes them up later, and shares them with the others."""
         if not self.works:
             return
-        decided = {run: Principal(who) for run, who in reviews.undelivered(every.store)}
+        decided = {run: Principal(who) for run, who in every.reviews.undelivered()}
         with self.runs.lock:
-            self.runs.due = decided | (underway.claim(every.store, self.process) if alone else {})
+            self.runs.due = decided | (every.underway.claim(self.process) if alone else {})
 
     async def take_up(self, every: Workspace, for_principal: WorkspaceFor) -> int:
         """Resume those runs, each as its asker. What cannot be resumed now stays due."""
         taken, self._takes = 0, self.works
-        listed = await asyncio.to_thread(underway.listing, every.store) if self.runs.due else []
+        listed = await asyncio.to_thread(every.underway.listing) if self.runs.due else []
         stops = {each.run for each in listed if each.stop}
         for run_id, principal in list(self.runs.due.items()):
             if self.runs.closing:
@@ -326,7 +326,7 @@ class LiveRuns:
                 log.info("run %s was not taken up again: %s", run_id, error)
                 self.runs.no_longer_due(run_id)
                 if run_id not in self.runs.active:
-                    await asyncio.to_thread(underway.end, every.store, run_id, self.process)
+                    await asyncio.to_thread(every.underway.end, run_id, self.process)
                 self.runs.watchers.wake(run_id)
         return taken
 
@@ -338,7 +338,7 @@ class LiveRuns:
             if self._most is not None and len(here) >= self._most:
                 break
             # One at a time, so that several processes share them.
-            claimed = await asyncio.to_thread(underway.claim, every.store, self.process, here, 1)
+            claimed = await asyncio.to_thread(every.underway.claim, self.process, here, 1)
             if not claimed:
                 break
             with self.runs.lock:
@@ -349,7 +349,7 @@ class LiveRuns:
     async def renew_leases(self, every: Workspace) -> None:
         """Renew the leases of the runs here. One that another process has taken up since is let go."""
         here = self.runs.here()
-        lost = await asyncio.to_thread(underway.renew, every.store, self.process, here) if here else set[str]()
+        lost = await asyncio.to_thread(every.underway.renew, self.process, here) if here else set[str]()
         await self.let_go(lost)
 
     async def look(self, every: Workspace, for_principal: WorkspaceFor) -> set[str]:
@@ -369,4 +369,4 @@ class LiveRuns:
         return grown
 
     def _read(self, every: Workspace) -> tuple[tuple[int, set[str]], list[ListedRun], str]:
-        return records.runs_after(every.store, self._seen), underway.listing(every.store), every.store.now()
+        return every.questions.runs_after(self._seen), every.underway.listing(), every.store.now()

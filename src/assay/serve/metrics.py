@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from assay.agent.toolbox import TOOLS
 from assay.governance.reports.figures import RunFigures
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import Fact, figures
+from assay.workspace.stored import Fact
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -52,7 +52,7 @@ class ServerMetrics:
             self.reviews.labels(decision)  # initialised, so that a ratio without data is defined
         for overridden in ("yes", "no"):
             self.reviewed.labels(overridden)
-        self._store = workspace.store
+        self._figures = workspace.figures
         self._open: dict[str, RunFigures] = {}
         self._n = 0
         self._lock = threading.Lock()
@@ -61,7 +61,7 @@ class ServerMetrics:
     def update(self) -> None:
         """Count the records since the last update."""
         with self._lock:
-            while facts := figures.facts_after(self._store, self._n):
+            while facts := self._figures.facts_after(self._n):
                 for fact in facts:
                     self._count(fact)
                 self._n = facts[-1].n
@@ -99,7 +99,7 @@ class ServerMetrics:
         """Current gauges, and total spending, for the registry."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        spent = figures.spent_by_role(self._store)
+        spent = self._figures.spent_by_role()
         calls = CounterMetricFamily("assay_model_calls", "Requests to models.", labels=["role"])
         for role, each in sorted(spent.items()):
             calls.add_metric([role], each.calls)
@@ -110,12 +110,12 @@ class ServerMetrics:
         yield tokens
         money = sum(each.money for each in spent.values())
         yield CounterMetricFamily("assay_money_usd", "What models cost, where a price is known.", value=money)
-        waiting = figures.count_waiting(self._store)
+        waiting = self._figures.count_waiting()
         yield GaugeMetricFamily("assay_reviews_waiting", "Answers that wait for a reviewer.", value=waiting)
-        under_way = figures.count_under_way(self._store)
+        under_way = self._figures.count_under_way()
         yield GaugeMetricFamily("assay_runs_under_way", "Runs that a server carries on now.", value=under_way)
         jobs = GaugeMetricFamily("assay_jobs", "Uploads.", labels=["state"])
-        for state, count in sorted(figures.jobs_by_state(self._store).items()):
+        for state, count in sorted(self._figures.jobs_by_state().items()):
             jobs.add_metric([state], count)
         yield jobs
 

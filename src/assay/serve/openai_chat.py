@@ -39,7 +39,6 @@ from assay.serve.stream import HEADERS, HEARTBEAT, SSE
 from assay.workspace import chat_history
 from assay.workspace.chat_history import FULL, LATEST, MOST, SHORT
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import history as runs
 from assay.workspace.types import AskOptions
 
 MAX_MESSAGES = 2000
@@ -313,7 +312,7 @@ def _with_known_answer(
     asked, said = last_exchange(messages)
     if not history or not said:
         return history
-    for each in runs.history(workspace.store, workspace.principal.id, workspace.scope(), RECENT):
+    for each in workspace.questions.recent(workspace.principal.id, workspace.scope(), RECENT):
         if each.delivered and each.question == asked and plain_reply(reply_of(workspace, each.id).text) == said:
             known = chat_history.history([workspace.questions.run_for_asker(each.id)])[-1]
             return (*history[:-1], replace(known, question=history[-1].question))

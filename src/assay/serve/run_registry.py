@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from assay.core.access import Principal
 from assay.core.run import Run
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import underway
 
 BUFFERED_FRAMES = 64  # buffered events of an active run
 
@@ -100,7 +99,7 @@ class RunRegistry:
 
     def under_way_anywhere(self, workspace: Workspace, run_id: str) -> bool:
         """The same for all processes. Reads the store, so call it in a thread."""
-        return self.under_way(run_id) or (not self.closing and underway.is_listed(workspace.store, run_id))
+        return self.under_way(run_id) or (not self.closing and workspace.underway.is_listed(run_id))
 
     def count_for(self, who: str) -> int:
         """The number of active runs of a user, here and, as of the last look, at other processes."""

@@ -30,7 +30,7 @@ from assay.governance.reviewing import progress_line
 from assay.serve.schemas import ResponseModel
 from assay.tables.parts import TablePart, quoted_part
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import WITHHELD_ANSWER, RunProgress, budgets, records
+from assay.workspace.stored import WITHHELD_ANSWER, RunProgress
 
 CANCELLED = "cancelled"  # the error of a run stopped by its asker
 
@@ -279,7 +279,7 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         run,
         asked,
         kind="synthesis" if asked.brief else "question",
-        started=records.started(workspace.store, run.id),
+        started=workspace.questions.started(run.id),
         state=run_state(run, under_way),
         outcome=answer.outcome if answer else None,
         asked=asked.question,
@@ -288,12 +288,10 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         models=tuple(dict.fromkeys(role_model.model for role_model in asked.seats)),
         events=len(run.events),
         rounds=rounds,
-        usage=budgets.spent_by_run(workspace.store, run.id),
-        seconds=records.active_seconds(workspace.store, run.id),
+        usage=workspace.questions.spent(run.id),
+        seconds=workspace.questions.active_seconds(run.id),
         failure=run.failed,
-        held=PendingReviewView.made_from(
-            run.held, progress=done, since=records.recorded_at(workspace.store, run.id, last)
-        )
+        held=PendingReviewView.made_from(run.held, progress=done, since=workspace.questions.recorded_at(run.id, last))
         if run.held
         else None,
         reviewed=run.reviews[-1] if answer and run.reviews else None,

@@ -23,7 +23,7 @@ from assay.serve.run_registry import RunRegistry
 from assay.serve.stream import RunFollower
 from assay.serve.upload_worker import UploadWorker
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import ChangeListener, documents, jobs, members
+from assay.workspace.stored import ChangeListener
 
 log = logging.getLogger("assay.serve")
 
@@ -103,7 +103,7 @@ class Server:
         always accepted."""
         if self.serving.auth == "off" or self.serving.groups_header:
             return principal
-        member = members.named(self.workspace.store, principal.id)
+        member = self.workspace.people.named(principal.id)
         if member is not None:
             return member.principal
         needs_no_member = self.serving.auth != "keys" or principal.id == LOCAL.id
@@ -137,14 +137,14 @@ class Server:
     def reserve_upload(self, principal: Principal) -> AbstractContextManager[None]:
         """The same for uploads. Reads the store, so call it in a thread."""
         who, most = principal.id, self.workspace.settings.serve_uploads_per_person
-        open_jobs = sum(job.who == who for job in jobs.unfinished(self.workspace.store)) if most else 0
+        open_jobs = sum(job.who == who for job in self.workspace.jobs.unfinished()) if most else 0
         full = f"{most} of your uploads are waiting to be read, which is the limit. Wait for one to end, or stop one."
         return self.limits.reserve(f"upload:{who}", most, lambda: open_jobs, full, RETRY_UPLOAD)
 
     def upload_room(self, base: Base, principal: Principal) -> UploadRoom:
         """How much more the owner of this base may keep here. Reads the store, so call it in a thread."""
-        store, most = self.workspace.store, self.workspace.settings.serve_megabytes_per_person * 1_000_000
-        used = documents.bytes_owned(store, base.owner) + jobs.waiting_bytes(store, principal.id) if most else 0
+        workspace, most = self.workspace, self.workspace.settings.serve_megabytes_per_person * 1_000_000
+        used = workspace.documents.bytes_owned(base.owner) + workspace.jobs.waiting_bytes(principal.id) if most else 0
         return UploadRoom(self.limits, base.owner, most, used)
 
     async def start(self) -> None:

@@ -20,7 +20,7 @@ from assay.governance.reviewing import redact_event
 from assay.serve.run_registry import EventFrame, RunRegistry
 from assay.serve.run_views import RunState, RunSummary, run_summary
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import documents, documents_in, history, records, visibility
+from assay.workspace.stored import documents_in
 
 READ_BATCH = 16  # events per read from the store for one client: this many are held for a client that does not read
 SILENCE = 15.0  # seconds of silence before a heartbeat
@@ -44,8 +44,8 @@ def sse(event: str, data: str, number: int | None = None) -> str:
 def stored_frames(workspace: Workspace, run_id: str, after: int, most: int = 200) -> list[EventFrame]:
     """Frames a client has not seen, from the store, with the text this user may read now."""
     scope = workspace.scope()
-    texts = documents.texts_for(workspace.store, scope)
-    found = records.events_since(workspace.store, run_id, workspace.principal.id, texts, scope, after, most)
+    texts = workspace.documents.texts_for(scope)
+    found = workspace.questions.events_since(run_id, workspace.principal.id, texts, scope, after, most)
     if not found and after < 0:
         raise Missing(f"There is no run called {run_id!r}. `assay runs` lists them.")
     titles: dict[str, str] = {}
@@ -70,9 +70,9 @@ def build_frame(
         plain.pop("answer")
     spoken_of = documents_in(plain)
     if unknown := spoken_of - titles.keys():
-        titles |= dict.fromkeys(unknown, "") | documents.titles(workspace.store, unknown, workspace.scope())
+        titles |= dict.fromkeys(unknown, "") | workspace.documents.titles(unknown, workspace.scope())
     evidence = event.evidence if isinstance(event, Gathered) else ()
-    pages = documents.quoted_pages(workspace.store, evidence, workspace.scope()) if evidence else {}
+    pages = workspace.documents.quoted_pages(evidence, workspace.scope()) if evidence else {}
     words = describe(event, pages)
     named = {doc: titles[doc] for doc in sorted(spoken_of) if titles[doc]}
     return _frame(seq, type(event).__name__, at, words, words.line, event=plain, documents=named, pages=pages)
@@ -148,7 +148,7 @@ class RunFollower:
     def _closed_to(self, workspace: Workspace, run_id: str) -> bool:
         """Whether a run mentions something that this user may no longer read: then the buffer would show too much."""
         self._as_now(workspace)
-        return visibility.hidden_since(workspace.store, run_id, workspace.scope()) is not None
+        return workspace.questions.hidden_since(run_id, workspace.scope()) is not None
 
     def _at_hand(self, run_id: str, who: str, after: int) -> list[EventFrame] | None:
         """The buffered frames after this one, or None if they are incomplete and the store must be read."""
@@ -197,5 +197,5 @@ class RunFollower:
     def summary(self, workspace: Workspace, run_id: str) -> RunSummary:
         # Checked before reading: a run that has ended by then is recorded.
         under_way = self._runs.under_way_anywhere(workspace, run_id)
-        found = history.run_progress(workspace.store, run_id, workspace.principal.id, workspace.scope())
+        found = workspace.questions.progress(run_id, workspace.principal.id, workspace.scope())
         return run_summary(found, under_way)

@@ -36,9 +36,7 @@ from assay.workspace.stored import (
     Job,
     JobFile,
     Uploads,
-    documents,
     is_elsewhere,
-    jobs,
     this_process,
 )
 
@@ -106,7 +104,7 @@ class UploadWorker:
     async def begin(self, job: str, principal: Principal, base: str, files: list[JobFile]) -> None:
         """Keep the files that have arrived, then record the job. From now on they are read, whoever leaves or dies."""
         await asyncio.to_thread(self.uploads.keep, job)
-        await asyncio.to_thread(jobs.begin, self._workspace.store, job, principal, base, files)
+        await asyncio.to_thread(self._workspace.jobs.begin, job, principal, base, files)
 
     async def sweep(self) -> None:
         """Delete files that belong to no job: a process was killed during an upload, or before its cleanup."""
@@ -121,7 +119,7 @@ class UploadWorker:
         there = {job for job, changed in self.uploads.jobs().items() if changed < patience}
         with self._lock:
             arriving = set(self._arriving)  # read before the store: uploads complete by then are stored
-        return there - arriving - jobs.going(self._workspace.store) if there else set()
+        return there - arriving - self._workspace.jobs.going() if there else set()
 
     async def _discard(self, job: str) -> None:
         """Delete the files of a job. Those that cannot be deleted now are swept later."""
@@ -160,7 +158,7 @@ class UploadWorker:
         return [(job, base) for job, base in unfinished if job.who not in people and base not in bases]
 
     def _unfinished(self) -> list[tuple[Job, str]]:
-        unfinished = jobs.unfinished(self._workspace.store)  # the oldest first
+        unfinished = self._workspace.jobs.unfinished()  # the oldest first
         unfinished.sort(key=lambda job: self._turns.get(job.who, 0.0))
         return [(job, self._base_of(job)) for job in unfinished]
 
@@ -179,18 +177,18 @@ class UploadWorker:
 
     async def _do(self, work: RunningJob) -> None:
         """Process one job. Its end is always recorded, and the next one starts."""
-        job, store = work.job, self._workspace.store
+        job, jobs = work.job, self._workspace.jobs
         try:
-            if await asyncio.to_thread(jobs.start, store, job.id, self._process):
+            if await asyncio.to_thread(jobs.start, job.id, self._process):
                 state, error = await self._ended(work)
                 if state:
-                    await asyncio.to_thread(jobs.end, store, job.id, state, error, self._process)
-                    if job.id not in await asyncio.to_thread(jobs.going, store):  # otherwise another process has it now
+                    await asyncio.to_thread(jobs.end, job.id, state, error, self._process)
+                    if job.id not in await asyncio.to_thread(jobs.going):  # otherwise another process has it now
                         await self._discard(job.id)
                 elif work.parked:
-                    await asyncio.to_thread(jobs.park, store, job.id, self._process)
+                    await asyncio.to_thread(jobs.park, job.id, self._process)
                 else:
-                    await asyncio.to_thread(jobs.release, store, job.id, self._process)
+                    await asyncio.to_thread(jobs.release, job.id, self._process)
         except AssayError:
             log.exception("the ending of job %s could not be written down", job.id)
             with contextlib.suppress(TimeoutError):
@@ -228,7 +226,7 @@ class UploadWorker:
             if work.ended or work.passages != passages or work.seconds - at > SOON or adding.done():
                 passages, at, ended, work.ended = work.passages, work.seconds, work.ended, []
                 await asyncio.to_thread(
-                    jobs.note, self._workspace.store, work.job.id, work.passages, work.seconds, ended, self._process
+                    self._workspace.jobs.note, work.job.id, work.passages, work.seconds, ended, self._process
                 )
                 self.watchers.wake(work.job.id)
             if adding.done():
@@ -260,7 +258,7 @@ class UploadWorker:
             work.cancelled = True
             await self._stop([work])
             return
-        await asyncio.to_thread(jobs.end, self._workspace.store, job.id, CANCELLED)  # noticed by whoever works on it
+        await asyncio.to_thread(self._workspace.jobs.end, job.id, CANCELLED)  # noticed by whoever works on it
         if not is_elsewhere(job, self._process, self._workspace.store.now()):
             await self._discard(job.id)
         self.watchers.wake(job.id)
@@ -308,14 +306,14 @@ class UploadWorker:
         """Renew the leases of the jobs here."""
         here = [job for job, work in list(self._works.items()) if work.adding is not None]
         if here:
-            await asyncio.to_thread(jobs.renew, self._workspace.store, self._process, here)
+            await asyncio.to_thread(self._workspace.jobs.renew, self._process, here)
 
     async def _let_go(self) -> None:
         """Stop the jobs here that were cancelled, or that another process has taken up."""
         here = {job: work for job, work in self._works.items() if work.adding is not None and not work.stop.is_set()}
-        store = self._workspace.store
-        lost = here.keys() - await asyncio.to_thread(jobs.held, store, self._process) if here else set[str]()
-        going = await asyncio.to_thread(jobs.going, store) if lost else set[str]()
+        jobs = self._workspace.jobs
+        lost = here.keys() - await asyncio.to_thread(jobs.held, self._process) if here else set[str]()
+        going = await asyncio.to_thread(jobs.going) if lost else set[str]()
         for job in lost:
             here[job].cancelled = job not in going
             here[job].stop.set()
@@ -326,7 +324,7 @@ class UploadWorker:
         with self.watchers.watching(job) as woken:
             while True:
                 woken.clear()
-                now = await asyncio.to_thread(jobs.get, self._workspace.store, job, who)
+                now = await asyncio.to_thread(self._workspace.jobs.get, job, who)
                 if now != last:
                     yield now
                     last = now
@@ -435,7 +433,7 @@ async def read_files(workspace: Workspace, work: RunningJob, uploads: Uploads) -
     """Process the remaining files of a job. Each is fetched when its turn comes."""
     job, settings = work.job, workspace.settings
     await asyncio.to_thread(writable_base, workspace, job.base)
-    files = await asyncio.to_thread(jobs.files, workspace.store, job.id)
+    files = await asyncio.to_thread(workspace.jobs.files, job.id)
     with ExitStack() as held:
         folder = held.enter_context(uploads.reading(job.id))
         sources: list[SourceFile] = []
@@ -459,8 +457,8 @@ def discard_unfinished(workspace: Workspace, work: RunningJob) -> None:
     from assay.ingest.pipeline import forget_originals
 
     base = writable_base(workspace, work.job.base)
-    begun = [entry for entry in documents.pending(workspace.store, base) if entry.uri in work.left]
-    documents.remove(workspace.store, [entry.id for entry in begun], base)
+    begun = [entry for entry in workspace.documents.pending(base) if entry.uri in work.left]
+    workspace.documents.forget([entry.id for entry in begun], base)
     forget_originals(workspace.store, workspace.context.blobs, workspace.path, {entry.digest for entry in begun})
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from assay.core.access import LOCAL, Base, Principal, Scope
 from assay.core.errors import UserError
@@ -257,3 +258,17 @@ class Service:
     @property
     def principal(self) -> Principal:
         return self.context.principal
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class OnStore(Generic[P, R]):
+    """A function of the store as a method of a service: the store is given to it."""
+
+    function: Callable[Concatenate[Store, P], R]
+
+    def __get__(self, service: Service, owner: type[Service]) -> Callable[P, R]:
+        return partial(self.function, service.store)

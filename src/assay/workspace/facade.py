@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from assay.workspace.services.questions import Questions
     from assay.workspace.services.records import Records
     from assay.workspace.services.reviews import Reviews as Reviews
+    from assay.workspace.services.serving import Figures, Jobs, Underway
     from assay.workspace.services.setup import Setup
     from assay.workspace.services.syntheses import Syntheses
     from assay.workspace.services.threads import Threads
@@ -68,9 +69,11 @@ def open_workspace(
 
 class Workspace(WorkspaceContext):
     """Documents, their index and the runs over them, for one person; and what can be done with them, by kind. A service is
-    named as its module, and made when it is first used."""
+    named as its class, and made when it is first used."""
 
     documents: Documents
+    figures: Figures
+    jobs: Jobs
     models: Models
     people: People
     questions: Questions
@@ -79,11 +82,13 @@ class Workspace(WorkspaceContext):
     setup: Setup
     syntheses: Syntheses
     threads: Threads
+    underway: Underway
 
     def __getattr__(self, name: str) -> Any:
         if name not in Workspace.__annotations__:
             raise AttributeError(f"A workspace has no {name!r}.", name=name, obj=self)
-        service = getattr(import_module(f"assay.workspace.services.{name}"), name.capitalize())(self)
+        module = "serving" if name in ("figures", "jobs", "underway") else name
+        service = getattr(import_module(f"assay.workspace.services.{module}"), name.capitalize())(self)
         setattr(self, name, service)
         return service
 

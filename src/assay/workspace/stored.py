@@ -1,8 +1,5 @@
-"""What the store keeps, as those who use a workspace see it: types, states and names; and the modules whose functions they call
-with the store of the workspace."""
+"""What the store keeps, as those who use a workspace see it: types, states and names."""
 
-from assay.store import database, document_list, documents, facts, jobs, threads
-from assay.store.access import document_access, grants, members, tokens
 from assay.store.access.grants import GROUP, USER, NameTaken, check_grantee, grant_of
 from assay.store.access.members import FORMER, Member, is_valid_group_name, is_valid_name
 from assay.store.blobs import SCHEME, Blobs, Uploads, is_bucket, open_blobs
@@ -10,7 +7,6 @@ from assay.store.database import STATE, ChangeListener, Store, open_store
 from assay.store.document_list import SHOWN, Counted, Head
 from assay.store.documents import READY, REPLACED, Entry
 from assay.store.jobs import CANCELLED, DONE, FAILED, Job, JobFile
-from assay.store.runs import budgets, figures, history, records, reviews, underway, visibility
 from assay.store.runs.figures import Fact
 from assay.store.runs.forecasts import EstimateRange, WorkEstimate
 from assay.store.runs.history import RunProgress
@@ -23,7 +19,6 @@ __all__ = [
     "CANCELLED", "DONE", "FAILED", "FORMER", "GROUP", "LEASE", "READY", "REPLACED", "SCHEME", "SHOWN", "STATE", "USER",
     "WITHHELD_ANSWER", "WITHHELD_REASON", "Blobs", "ChangeListener", "Counted", "Entry", "EstimateRange", "Fact", "Head", "Job",
     "JobFile", "ListedRun", "Member", "NameTaken", "Record", "RunProgress", "Store", "Thread", "Uploads", "WorkEstimate",
-    "budgets", "check_grantee", "database", "document_access", "document_list", "documents", "documents_in", "facts", "figures",
-    "grant_of", "grants", "history", "is_bucket", "is_elsewhere", "is_valid_group_name", "is_valid_name", "jobs", "members",
-    "open_blobs", "open_store", "records", "reviews", "this_process", "threads", "tokens", "underway", "visibility",
+    "check_grantee", "documents_in", "grant_of", "is_bucket", "is_elsewhere", "is_valid_group_name", "is_valid_name",
+    "open_blobs", "open_store", "this_process",
 ]  # fmt: skip

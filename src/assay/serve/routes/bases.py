@@ -32,10 +32,6 @@ from assay.workspace.stored import (
     JobFile,
     NameTaken,
     check_grantee,
-    document_access,
-    document_list,
-    grants,
-    jobs,
 )
 
 
@@ -158,7 +154,7 @@ FORM = {"schema": {"type": "object", "required": ["files"], "properties": {"file
 def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
     """Every knowledge base that you may read, with how much there is in it."""
     scope = workspace.scope()
-    counts = document_list.counts(workspace.store, scope)
+    counts = workspace.documents.counts(scope)
     return [base_view(workspace, base, counts) for base in scope.bases]
 
 
@@ -166,7 +162,7 @@ def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
 def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
     """A new knowledge base: yours, or that of a group you are in."""
     try:
-        base = grants.create_base(workspace.store, new.name, workspace.principal, new.description, new.group)
+        base = workspace.documents.create_base(new.name, workspace.principal, new.description, new.group)
     except NameTaken as taken:
         raise HTTPException(409, str(taken)) from taken
     return base_view(workspace, base, {})
@@ -179,9 +175,9 @@ def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
 def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessResponse:
     """What can be asked about, what cannot, and what to do about each."""
     base, scope = _named(workspace, name)
-    counted = document_list.counts(workspace.store, scope).get(base.id, Counted())
-    sums = document_list.sums(workspace.store, base, scope)
-    problems = document_list.page(workspace.store, scope, ("unreadable",), limit=SHOWN).entries
+    counted = workspace.documents.counts(scope).get(base.id, Counted())
+    sums = workspace.documents.sums(base, scope)
+    problems = workspace.documents.page(scope, ("unreadable",), limit=SHOWN).entries
     outdated = workspace.documents.outdated([base.id])
     return BaseReadinessResponse.made_from(
         sums,
@@ -221,7 +217,7 @@ async def send_files(
         files = await receive_files(request, folder, most, admit)
         if only_for:
             uris, by = [UPLOAD + file.name for file in files], workspace.principal.id
-            await asyncio.to_thread(document_access.restrict, workspace.store, base, uris, only_for, by)
+            await asyncio.to_thread(workspace.documents.restrict, base, uris, only_for, by)
         return files
 
     return await begin_job(server, workspace, base, arrive)
@@ -249,13 +245,13 @@ async def begin_job(
 @bases_router.get("/{name:path}")
 def one_base(name: BaseName, workspace: CurrentWorkspace) -> BaseView:
     base, scope = _named(workspace, name)
-    return base_view(workspace, base, document_list.counts(workspace.store, scope))
+    return base_view(workspace, base, workspace.documents.counts(scope))
 
 
 @bases_router.patch("/{name:path}")
 def describe_base(name: BaseName, changed: UpdateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
-    base = grants.describe(workspace.store, writable_base(workspace, name), changed.description)
-    return base_view(workspace, base, document_list.counts(workspace.store, workspace.scope([name])))
+    base = workspace.documents.describe_base(writable_base(workspace, name), changed.description)
+    return base_view(workspace, base, workspace.documents.counts(workspace.scope([name])))
 
 
 @bases_router.delete("/{name:path}", status_code=204)
@@ -275,7 +271,7 @@ def _named(workspace: Workspace, name: str) -> tuple[Base, Scope]:
 def target_base(workspace: Workspace, name: str) -> Base:
     """The target base of an upload: it must exist and be writable. Only the default base is created on demand."""
     if name == DEFAULT_BASE:
-        grants.get_or_create_base(workspace.store, name, workspace.principal)
+        workspace.documents.get_or_create_base(name, workspace.principal)
     return writable_base(workspace, name)
 
 
@@ -287,14 +283,14 @@ LISTED = 20  # jobs in the list
 
 def job_of(workspace: Workspace, job: str) -> JobView:
     """The current state of a job of this user."""
-    return job_view(jobs.get(workspace.store, job, workspace.principal.id), jobs.files(workspace.store, job, REPORTS))
+    return job_view(workspace.jobs.get(job, workspace.principal.id), workspace.jobs.files(job, REPORTS))
 
 
 @jobs_router.get("")
 def list_jobs(workspace: CurrentWorkspace) -> list[JobView]:
     """Your latest jobs, the newest first."""
-    found = jobs.listing(workspace.store, workspace.principal.id, LISTED)
-    return [job_view(job, jobs.files(workspace.store, job.id, REPORTS)) for job in found]
+    found = workspace.jobs.listing(workspace.principal.id, LISTED)
+    return [job_view(job, workspace.jobs.files(job.id, REPORTS)) for job in found]
 
 
 @jobs_router.get("/{job}")
@@ -322,7 +318,7 @@ async def _events(server: Server, workspace: Workspace, job: str) -> AsyncIterat
         if now is None:
             yield HEARTBEAT
         else:
-            files = await asyncio.to_thread(jobs.files, workspace.store, job, REPORTS)
+            files = await asyncio.to_thread(workspace.jobs.files, job, REPORTS)
             yield sse("job", job_view(now, files).model_dump_json())
             last = now
     if last is not None and not last.going:
@@ -334,6 +330,6 @@ async def _events(server: Server, workspace: Workspace, job: str) -> AsyncIterat
 @jobs_router.post("/{job}/cancel")
 async def cancel_job(job: PathId, workspace: CurrentWorkspace, server: CurrentServer) -> JobView:
     """Stop reading. What has been read stays, the other files are left out."""
-    found = await asyncio.to_thread(jobs.get, workspace.store, job, workspace.principal.id)
+    found = await asyncio.to_thread(workspace.jobs.get, job, workspace.principal.id)
     await server.worker.cancel(found)
     return await asyncio.to_thread(job_of, workspace, job)

@@ -25,7 +25,7 @@ from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.upload_worker import change_base
 from assay.tables.parts import MOST_ROWS, Block, Span, TablePart, blocks_after, blocks_around, blocks_before, table_part
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import REPLACED, SHOWN, Entry, Head, document_list
+from assay.workspace.stored import REPLACED, SHOWN, Entry, Head
 
 
 class DocumentSummary(schemas.ResponseModel):
@@ -219,7 +219,7 @@ def list_documents(
 ) -> DocumentListResponse:
     """Documents, and files that could not be read; the newest first."""
     scope = workspace.scope([base] if base else [])
-    page = document_list.page(workspace.store, scope, (state,) if state else SHOWN, q, after, limit)
+    page = workspace.documents.page(scope, (state,) if state else SHOWN, q, after, limit)
     names = {each.id: each.name for each in scope.bases}
     lines = tuple(document_summary(entry, names) for entry in page.entries)
     return DocumentListResponse(documents=lines, total=page.total, next=page.next)
@@ -229,7 +229,7 @@ def list_documents(
 def one_document(document: schemas.PathId, workspace: CurrentWorkspace) -> DocumentView:
     """Everything about a document but its text."""
     scope = workspace.scope()
-    head = known(document_list.head(workspace.store, document, scope), document)
+    head = known(workspace.documents.head(document, scope), document)
     found = workspace.documents.get(document)
     return DocumentView.made_from(
         document_summary(head.entry, {base.id: base.name for base in scope.bases}),
@@ -262,7 +262,7 @@ async def edit_document(
 @documents_router.get("/{document}/citations")
 def citing_runs(document: schemas.PathId, workspace: CurrentWorkspace) -> CitingRunsResponse:
     """Your answers that cite the document, newest first."""
-    known(document_list.entry(workspace.store, document, workspace.scope()), document)
+    known(workspace.documents.entry(document, workspace.scope()), document)
     return CitingRunsResponse(
         runs=tuple(
             CitingRunView.made_from(run.asked, run=run.id, asked_on=run.asked.today)
@@ -289,7 +289,7 @@ async def remove_document(
 def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
     """Look up by id only: a name could match several."""
     scope = workspace.scope()
-    entry = document_list.entry(workspace.store, document, scope)
+    entry = workspace.documents.entry(document, scope)
     entry = known(None if entry and entry.state == REPLACED else entry, document)
     return entry, next(base for base in scope.bases if base.id == entry.base)
 
@@ -300,7 +300,7 @@ def text_of(
 ) -> TextResponse:
     """A stretch of the text, at most 200,000 characters; `end` says how far it goes."""
     last = min(start + MAX_TEXT, end if end is not None else start + MAX_TEXT)
-    text, whole = known(document_list.stretch(workspace.store, document, workspace.scope(), start, last), document)
+    text, whole = known(workspace.documents.stretch(document, workspace.scope(), start, last), document)
     start = min(start, whole)
     return TextResponse(document=document, start=start, end=start + len(text), characters=whole, text=text)
 
@@ -368,7 +368,7 @@ def _quotation(start: int, end: int) -> Span | None:
     },
 )
 def original_of(document: schemas.PathId, workspace: CurrentWorkspace) -> FileResponse:
-    entry = document_list.entry(workspace.store, document, workspace.scope())
+    entry = workspace.documents.entry(document, workspace.scope())
     blobs = workspace.context.blobs
     if entry is None or not entry.digest or not blobs.has(entry.digest):
         raise Missing(f"There are no original bytes of a document called {document!r}.")
@@ -436,7 +436,7 @@ async def boxes_of(
 
 def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
     """The document, if the user may read it, and whether its original is there and has pages."""
-    head = known(document_list.head(workspace.store, document, workspace.scope()), document)
+    head = known(workspace.documents.head(document, workspace.scope()), document)
     return head, format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest)
 
 

@@ -27,7 +27,6 @@ from assay.serve.schemas import (
 )
 from assay.serve.state import Administrator, CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.upload_worker import change_base
-from assay.workspace.stored import facts, members, tokens
 
 Grantee = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -158,31 +157,31 @@ people_router = APIRouter(prefix="/api", tags=["people"], responses=error_respon
 @people_router.get("/people")
 def list_people(server: CurrentServer, who: Administrator) -> PeopleResponse:
     """Everybody who may sign in, with their groups."""
-    return PeopleResponse.made_from(people=tuple(members.listing(server.workspace.store)))
+    return PeopleResponse.made_from(people=tuple(server.workspace.people.listing()))
 
 
 @people_router.post("/people", status_code=201)
 def add_person(new: CreatePersonRequest, server: CurrentServer, who: Administrator) -> PersonView:
     """Add a person; without a password they come with an API key, or through a proxy."""
-    store, by = server.workspace.store, who.principal.id
-    return PersonView.made_from(members.add(store, new.name, new.groups, admin=new.admin, password=new.password, by=by))
+    people, by = server.workspace.people, who.principal.id
+    return PersonView.made_from(people.add(new.name, new.groups, admin=new.admin, password=new.password, by=by))
 
 
 @people_router.patch("/people/{name}")
 def change_person(name: PathId, changed: UpdatePersonRequest, server: CurrentServer, who: Administrator) -> PersonView:
     """Change somebody's groups, rights or password. It holds from their next request on; a new password ends all their
     sessions and API keys. Every change is recorded."""
-    store, by = server.workspace.store, who.principal.id
-    member = members.known(store, name)
+    people, by = server.workspace.people, who.principal.id
+    member = people.known(name)
     if changed.admin is False and member.name == who.principal.id:
         raise UserError("Nobody takes their own rights away: another administrator has to.")
     if changed.groups is not None:
-        members.set_groups(store, member.name, changed.groups, by)
+        people.set_groups(member.name, changed.groups, by)
     if changed.password is not None:
-        members.set_password(store, member.name, changed.password, by)
+        people.set_password(member.name, changed.password, by)
     if changed.admin is not None:
-        members.set_admin(store, member.name, changed.admin, by)
-    return PersonView.made_from(members.known(store, name))
+        people.set_admin(member.name, changed.admin, by)
+    return PersonView.made_from(people.known(name))
 
 
 @people_router.delete("/people/{name}", status_code=204)
@@ -198,27 +197,27 @@ def remove_person(name: PathId, server: CurrentServer, who: Administrator) -> Re
 @people_router.get("/keys")
 def list_keys(server: CurrentServer, who: CurrentPerson) -> KeysResponse:
     """Your own API keys, without what makes them keys."""
-    own = tokens.listing(server.workspace.store, who.principal.id)
+    own = server.workspace.people.list_keys(who.principal.id)
     return KeysResponse.made_from(keys=tuple(own))
 
 
 @people_router.post("/keys", status_code=201)
 def make_key(new: CreateKeyRequest, server: CurrentServer, who: CurrentPerson) -> CreatedKeyResponse:
     """A new API key of your own."""
-    store = server.workspace.store
-    before = {key.id for key in tokens.listing(store, who.principal.id)}
-    secret = tokens.new_key(store, who.principal.id, new.label, who.principal.id)
-    made = next(key for key in tokens.listing(store, who.principal.id) if key.id not in before)
+    people = server.workspace.people
+    before = {key.id for key in people.list_keys(who.principal.id)}
+    secret = people.new_key(who.principal.id, new.label, who.principal.id)
+    made = next(key for key in people.list_keys(who.principal.id) if key.id not in before)
     return CreatedKeyResponse(id=made.id, key=secret)
 
 
 @people_router.delete("/keys/{key}", status_code=204)
 def remove_key(key: PathId, server: CurrentServer, who: CurrentPerson) -> Response:
     """Take one of your own API keys back."""
-    store = server.workspace.store
-    if key not in {each.id for each in tokens.listing(store, who.principal.id)}:
+    people = server.workspace.people
+    if key not in {each.id for each in people.list_keys(who.principal.id)}:
         raise Missing(f"There is no API key {key!r} of yours.")
-    tokens.revoke(store, key, who.principal.id)
+    people.revoke_key(key, who.principal.id)
     return Response(status_code=204)
 
 
@@ -301,7 +300,7 @@ def me(server: CurrentServer, who: CurrentPerson) -> MeResponse:
 
 
 def _me(server: Server, person: Person) -> MeResponse:
-    store, settings = server.workspace.store, server.workspace.settings
+    settings = server.workspace.settings
     return MeResponse.made_from(
         person,
         server.serving,
@@ -309,7 +308,7 @@ def _me(server: Server, person: Person) -> MeResponse:
         groups=tuple(sorted(person.principal.groups)),
         model=settings.llm_model if has_model(settings) else "",
         judge=server.workspace.models.judge_summary(),
-        leaves=tuple(host for host in reached(settings) if not facts.agreed(store, host)),
+        leaves=tuple(host for host in reached(settings) if not server.workspace.setup.agreed(host)),
         modes=tuple(Mode),
         checkpoints=tuple(Checkpoint),
         event_kinds=tuple(KINDS),
@@ -324,15 +323,15 @@ async def sign_in(given: LoginRequest, request: Request, response: Response, ser
     """Sign in with a name and a password. The reply sets a cookie; `csrf` has to come back with every change."""
     if server.serving.auth != "keys":
         raise UserError("Nobody signs in here with a password: this server knows people in another way.")
-    store, address = server.workspace.store, client_address(server, request.scope, request.headers)
+    people, address = server.workspace.people, client_address(server, request.scope, request.headers)
     server.limits.tries.begin(given.name, address)
     async with server.limits.signing_in:
-        member = await asyncio.to_thread(members.check_password, store, given.name, given.password)
+        member = await asyncio.to_thread(people.check_password, given.name, given.password)
     if member is None:
         raise HTTPException(401, "That name and password do not go together.")
     server.limits.tries.right(given.name, address)
     seconds = server.workspace.settings.serve_session_hours * 3600
-    token, csrf = await asyncio.to_thread(tokens.begin_session, store, member.name, seconds)
+    token, csrf = await asyncio.to_thread(people.begin_session, member.name, seconds)
     response.set_cookie(
         COOKIE, token, max_age=int(seconds), path="/", secure=server.serving.secure, httponly=True, samesite="lax"
     )
@@ -343,7 +342,7 @@ async def sign_in(given: LoginRequest, request: Request, response: Response, ser
 def sign_out(request: Request, server: CurrentServer, who: CurrentPerson) -> Response:
     """Sign out: the session ends here and in the browser."""
     if token := cookie_parser(request.headers.get("cookie", "")).get(COOKIE):
-        tokens.end_session(server.workspace.store, token)
+        server.workspace.people.end_session(token)
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, path="/", secure=server.serving.secure, httponly=True, samesite="lax")
     return response

@@ -19,7 +19,6 @@ from assay.serve.schemas import PageSize, PathId, RequestModel, ResponseModel, e
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import build_frame
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import underway
 from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewSheet
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ async def reviews_of(server: CurrentServer, workspace: CurrentWorkspace, who: Cu
     """The review service for this user. The asker is resolved with their current groups."""
 
     def present(run: str, asker: str) -> Principal:
-        known = underway.asker(server.workspace.store, run) or Principal(asker)
+        known = server.workspace.underway.asker(run) or Principal(asker)
         return server.present(known) or Principal("")  # a removed user may read nothing
 
     return workspace.reviews.acting(admin=who.admin, principal_of=present)
@@ -145,7 +144,7 @@ async def decide(
         service.decide(run, given.decision, given.seal, given.note, edits)
         detail = _whole(workspace, service.sheet(run))
         if given.decision is Decision.reject:
-            underway.end(workspace.store, run)
+            workspace.underway.end(run)
         else:
             await server.live.go_on(server.workspace.for_principal(service.asker(run, detail.who)), run)
         return detail

@@ -30,7 +30,7 @@ from assay.serve.run_views import RunSummary, RunView
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import stored_frames
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import WITHHELD_ANSWER, Record, budgets, documents, history, records, underway
+from assay.workspace.stored import WITHHELD_ANSWER, Record
 from assay.workspace.types import FeedbackItem
 
 runs_router = APIRouter(prefix="/api", tags=["runs"], responses=schemas.error_responses(413, 502))
@@ -206,8 +206,8 @@ def list_runs(
 ) -> RunListResponse:
     """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
     only = None if kind is None else kind is RunKind.synthesis
-    found, more = history.page(workspace.store, workspace.principal.id, workspace.scope(), after, limit, only)
-    listed = {each.run for each in underway.listing(workspace.store)}
+    found, more = workspace.questions.page(workspace.principal.id, workspace.scope(), after, limit, only)
+    listed = {each.run for each in workspace.underway.listing()}
     summaries = (run_views.run_summary(each, each.id in listed or server.runs.under_way(each.id)) for each in found)
     return RunListResponse(runs=tuple(summaries), next=more)
 
@@ -236,7 +236,7 @@ def run_events(
     """Everything that happens in a run, each event once: from the first on, or from after the one that `Last-Event-ID` or
     `after` names. The stream ends with `event: end` and the run's state, or with `event: parked` when the server closes."""
     # Raises if there is no such run, while a status code can still be sent.
-    history.run_progress(workspace.store, run, workspace.principal.id, workspace.scope())
+    workspace.questions.progress(run, workspace.principal.id, workspace.scope())
     seen = after if last_event_id is None or not re.fullmatch(r"\d{1,9}", last_event_id) else int(last_event_id)
     if format is EventFormat.json:
         return EventListResponse(events=_events(workspace, run, seen))
@@ -261,7 +261,7 @@ def run_trace(
     run: schemas.PathId, workspace: CurrentWorkspace, response: Response, download: bool = False
 ) -> TraceResponse:
     """The whole record of a run, and whether it is whole; `download` has a browser keep it as a file."""
-    chain = records.chain(workspace.store, run, workspace.principal.id)
+    chain = workspace.questions.chain(run, workspace.principal.id)
     events = _events(workspace, run)
     if download:
         response.headers["Content-Disposition"] = f'attachment; filename="assay-{re.sub("[^a-z0-9]", "", run)}.json"'
@@ -273,9 +273,9 @@ def trace_of(workspace: Workspace, run: str, events: tuple[EventView, ...], chai
         run=run,
         events=events,
         chain=tuple(map(chain_entry, chain)),
-        faults=tuple(records.faults(workspace.store, run)),
-        usage=budgets.spent_by_run(workspace.store, run),
-        seconds=records.active_seconds(workspace.store, run),
+        faults=tuple(workspace.questions.faults(run)),
+        usage=workspace.questions.spent(run),
+        seconds=workspace.questions.active_seconds(run),
     )
 
 
@@ -436,5 +436,5 @@ def diff(a: schemas.PathId, b: schemas.PathId, workspace: CurrentWorkspace) -> D
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
     one, other = map(workspace.questions.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-    compared = difference(one, other, documents.titles(workspace.store, found, workspace.scope()))
+    compared = difference(one, other, workspace.documents.titles(found, workspace.scope()))
     return DifferenceResponse.made_from(compared, a=a, b=b)

@@ -20,7 +20,6 @@ from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.synthesis import render
 from assay.workspace.facade import Workspace
 from assay.workspace.forecast import forecast_lines
-from assay.workspace.stored import documents
 from assay.workspace.synthesis_forecast import in_words, is_large
 from assay.workspace.types import SynthesisRequest
 
@@ -139,12 +138,12 @@ def selected_documents(workspace: Workspace, wanted: CreateSynthesisRequest) -> 
     within = wanted.bases if wanted.bases or wanted.documents else ()
     named = list(dict.fromkeys(wanted.documents))
     if named:
-        known = documents.titles(workspace.store, named, workspace.scope())
+        known = workspace.documents.titles(named, workspace.scope())
         if strange := [each for each in named if each not in known]:
             raise Missing(f"There is no document with the id {strange[0]!r} that can be read.")
     if named and not within:
         return named
-    listed = [entry.id for entry in documents.listing(workspace.store, workspace.scope(within))]
+    listed = [entry.id for entry in workspace.documents.in_state(workspace.scope(within))]
     return list(dict.fromkeys([*named, *listed]))
 
 

@@ -10,7 +10,7 @@ from pydantic import StringConstraints
 from assay.serve.run_views import AnswerView, RunView, run_view, shared_answer
 from assay.serve.schemas import NOT_BLANK, Name, PageSize, RequestModel, ResponseModel, StrictFlag, error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.workspace.stored import WITHHELD_ANSWER, threads
+from assay.workspace.stored import WITHHELD_ANSWER
 
 
 class ThreadSummary(ResponseModel):
@@ -77,7 +77,7 @@ def list_threads(
     workspace: CurrentWorkspace, after: str = "", limit: PageSize = 50, q: Annotated[str, Query(max_length=200)] = ""
 ) -> ThreadListResponse:
     """A page of threads, the one that was last spoken in first; `q` are words of their titles."""
-    found, more = threads.page(workspace.store, workspace.principal.id, after, limit, q)
+    found, more = workspace.threads.page_of_list(workspace.principal.id, after, limit, q)
     return ThreadListResponse.made_from(threads=found, next=more)
 
 
@@ -108,14 +108,14 @@ def share_thread(thread: str, given: ShareThreadRequest, workspace: CurrentWorks
 @threads_router.patch("/{thread}")
 def rename_thread(thread: str, given: RenameThreadRequest, workspace: CurrentWorkspace) -> ThreadSummary:
     """The thread under another title."""
-    threads.rename(workspace.store, thread, workspace.principal.id, given.title)
-    return ThreadSummary.made_from(threads.named(workspace.store, thread, workspace.principal.id))
+    workspace.threads.rename(thread, workspace.principal.id, given.title)
+    return ThreadSummary.made_from(workspace.threads.named(thread, workspace.principal.id))
 
 
 @threads_router.delete("/{thread}", status_code=204)
 def forget_thread(thread: str, workspace: CurrentWorkspace) -> Response:
     """The thread is no more; its runs and their records stay."""
-    threads.forget(workspace.store, thread, workspace.principal.id)
+    workspace.threads.forget(thread, workspace.principal.id)
     return Response(status_code=204)
 
 

@@ -33,7 +33,7 @@ from assay.store import documents as stored
 from assay.store.access import document_access, grants
 from assay.store.document_list import named
 from assay.store.documents import PENDING, READY, UNREADABLE, Entry, correct
-from assay.workspace.context import Service
+from assay.workspace.context import OnStore, Service
 from assay.workspace.forecast import WorkForecast
 from assay.workspace.services import forecast
 from assay.workspace.services.people import People
@@ -50,6 +50,24 @@ MAX_TAGS, MAX_TAG = 50, 100  # of a document; characters of one
 @dataclass(frozen=True)
 class Documents(Service):
     """The documents of a workspace: adding, refreshing, correcting and removing them."""
+
+    bytes_owned = OnStore(stored.bytes_owned)
+    counts = OnStore(document_list.counts)
+    create_base = OnStore(grants.create_base)
+    describe_base = OnStore(grants.describe)
+    entry = OnStore(document_list.entry)
+    forget = OnStore(stored.remove)
+    get_or_create_base = OnStore(grants.get_or_create_base)
+    head = OnStore(document_list.head)
+    in_state = OnStore(stored.listing)
+    page = OnStore(document_list.page)
+    pending = OnStore(stored.pending)
+    quoted_pages = OnStore(stored.quoted_pages)
+    restrict = OnStore(document_access.restrict)
+    stretch = OnStore(document_list.stretch)
+    sums = OnStore(document_list.sums)
+    texts_for = OnStore(stored.texts_for)
+    titles = OnStore(stored.titles)
 
     def listing(self, bases: Sequence[str] = ()) -> list[Entry]:
         """Every document this person may read, and every file that could not be read."""

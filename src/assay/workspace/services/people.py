@@ -9,10 +9,10 @@ from assay.core.access import LOCAL, Base
 from assay.core.errors import AssayError, Missing
 from assay.store import document_list
 from assay.store.access import document_access as lists
-from assay.store.access import grants, members, offers
+from assay.store.access import grants, members, offers, tokens
 from assay.store.access.offers import Offer
 from assay.store.documents import Entry
-from assay.workspace.context import Service
+from assay.workspace.context import OnStore, Service
 from assay.workspace.types import Access
 
 log = logging.getLogger(__name__)
@@ -21,6 +21,24 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class People(Service):
     """Who may read what, and who there is."""
+
+    add = OnStore(members.add)
+    check_password = OnStore(members.check_password)
+    check_unused = OnStore(members.check_unused)
+    known = OnStore(members.known)
+    listing = OnStore(members.listing)
+    named = OnStore(members.named)
+    set_admin = OnStore(members.set_admin)
+    set_groups = OnStore(members.set_groups)
+    set_password = OnStore(members.set_password)
+    begin_session = OnStore(tokens.begin_session)
+    end_session = OnStore(tokens.end_session)
+    find_session = OnStore(tokens.find_session)
+    list_keys = OnStore(tokens.listing)
+    member_with_key = OnStore(tokens.member_with_key)
+    new_key = OnStore(tokens.new_key)
+    revoke_key = OnStore(tokens.revoke)
+    readers_of_base = OnStore(grants.shared_with)
 
     def remove(self, name: str, heir: str = "", by: str = LOCAL.id) -> tuple[int, str]:
         """Remove a member. Returns the number of bases that they owned, and the name under which these are now."""

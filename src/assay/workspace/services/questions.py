@@ -19,10 +19,10 @@ from assay.governance.reviewing import any_review, may_need_review, redact_run
 from assay.models.factory import NO_MODEL, has_model, remote_hosts
 from assay.store import document_list
 from assay.store.documents import READY
-from assay.store.runs import feedback, history, records, reviews
+from assay.store.runs import budgets, feedback, history, records, reviews, visibility
 from assay.store.runs.feedback import FeedbackEntry
 from assay.store.runs.visibility import WITHHELD_ANSWER
-from assay.workspace.context import Service
+from assay.workspace.context import OnStore, Service
 from assay.workspace.forecast import WorkForecast
 from assay.workspace.services.ask import continue_run, record, resumption, run_context_for
 from assay.workspace.services.forecast import forecast_question
@@ -44,6 +44,22 @@ READ, SUGGESTED = 24, 3  # documents that are looked into for questions; questio
 @dataclass(frozen=True)
 class Questions(Service):
     """Questions that were asked: their runs, what they took, what people said of them, and what to ask next."""
+
+    recent = OnStore(history.history)
+    page = OnStore(history.page)
+    progress = OnStore(history.run_progress)
+    routes = OnStore(history.routes)
+    chain = OnStore(records.chain)
+    faults = OnStore(records.faults)
+    owner = OnStore(records.owner)
+    started = OnStore(records.started)
+    recorded_at = OnStore(records.recorded_at)
+    active_seconds = OnStore(records.active_seconds)
+    events_since = OnStore(records.events_since)
+    runs_after = OnStore(records.runs_after)
+    hidden_since = OnStore(visibility.hidden_since)
+    mark_lost = OnStore(budgets.mark_lost)
+    spent = OnStore(budgets.spent_by_run)
 
     def run(self, run_id: str) -> Run:
         """A recorded run, with the text of the documents that this person may still read."""

@@ -26,9 +26,10 @@ from assay.ingest.pipeline import forget_originals, synchronise_index
 from assay.store import documents, embedding_cache, erasure, jobs, schema
 from assay.store.access import grants, members
 from assay.store.blobs import copy_blobs, is_bucket, open_blobs, open_uploads
-from assay.store.database import discard_erased, move_state, open_store, plain_errors, state_address
+from assay.store.database import discard_erased, move_state, open_store, plain_errors, state_address, version_of
 from assay.store.documents import Entry
-from assay.workspace.context import Service
+from assay.store.runs import records as run_records
+from assay.workspace.context import OnStore, Service
 from assay.workspace.types import ErasureReport
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,9 @@ READER_TIMEOUT = 5.0  # seconds to wait for readers of the database
 @dataclass(frozen=True)
 class Records(Service):
     """What is kept: erased for good, written to a backup, moved to another place."""
+
+    log = OnStore(run_records.workspace_log)
+    version = OnStore(version_of)
 
     def cached_vectors(self) -> int:
         return embedding_cache.size(self.context.cache)

@@ -20,7 +20,7 @@ from assay.store import documents
 from assay.store.runs import records, reviews
 from assay.store.runs.records import Record
 from assay.store.runs.reviews import Review, ReviewState
-from assay.workspace.context import Service
+from assay.workspace.context import OnStore, Service
 from assay.workspace.services.ask import resume
 from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewItem, ReviewSheet, Steps
 
@@ -51,6 +51,9 @@ class _Draft:
 class Reviews(Service):
     """The reviews that one person may do. `admin` says whether they are an administrator; `principal_of(run, name)` returns a
     person who asked, in their current groups. By default both come from the store, as for the command line."""
+
+    bases = OnStore(reviews.bases_with_review)
+    undelivered = OnStore(reviews.undelivered)
 
     admin: bool | None = None
     principal_of: Callable[[str, str], Principal] | None = None

@@ -36,7 +36,7 @@ from assay.models.capability import describe_capability
 from assay.models.llm import Role
 from assay.store import facts
 from assay.store.runs import records
-from assay.workspace.context import Service
+from assay.workspace.context import OnStore, Service
 from assay.workspace.services.ask import parse_checkpoints
 from assay.workspace.services.models import Models
 from assay.workspace.types import Kind, ModelConnection, ProposedModel, Recipient, SettingGroup, ShownSetting
@@ -111,6 +111,9 @@ RERANKERS = ("none", "late", "answer", "llm")  # those on this machine, and the 
 @dataclass(frozen=True)
 class Setup(Service):
     """What an administrator sets: the model that is asked, and the settings."""
+
+    agree = OnStore(facts.agree)
+    agreed = OnStore(facts.agreed)
 
     def groups(self) -> tuple[SettingGroup, ...]:
         """The settings that can be changed in the browser."""

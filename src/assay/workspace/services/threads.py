@@ -15,7 +15,7 @@ from assay.store.access import grants
 from assay.store.runs import records
 from assay.store.threads import Thread
 from assay.workspace.chat_history import history
-from assay.workspace.context import Service
+from assay.workspace.context import OnStore, Service
 from assay.workspace.services.ask import ask
 from assay.workspace.types import AskOptions, Steps
 
@@ -23,6 +23,11 @@ from assay.workspace.types import AskOptions, Steps
 @dataclass(frozen=True)
 class Threads(Service):
     """Conversations, of a person and shared with them."""
+
+    forget = OnStore(threads.forget)
+    named = OnStore(threads.named)
+    page_of_list = OnStore(threads.page)
+    rename = OnStore(threads.rename)
 
     async def chat(self, question: str, thread: str, how: AskOptions) -> Steps:
         """One turn: in the given thread, or in a new one."""
