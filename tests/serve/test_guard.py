@@ -23,8 +23,9 @@ from assay.serve.guard import MAX_BODY, MAX_UPLOAD, RequestGuard, address_matche
 from assay.serve.limits import RateLimiter
 from assay.serve.routes import people
 from assay.serve.state import ServeOptions, Server
-from assay.store.access import tokens
+from assay.workspace.context import OnStore
 from assay.workspace.facade import Workspace
+from assay.workspace.services.people import People
 
 
 def made(client: httpx.Client, name: str, **headers: str) -> int:
@@ -349,7 +350,7 @@ async def test_a_store_that_cannot_say_who_asks_lets_nobody_in(empty: Workspace,
     app.state.server = server
     app.include_router(people.auth_router)
     app.add_middleware(RequestGuard, server=server)
-    monkeypatch.setattr(tokens, "member_with_key", locked)
+    monkeypatch.setattr(People, "member_with_key", OnStore(locked), raising=False)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         reply = await client.get("/api/me", headers={"Authorization": "Bearer x"})
     assert (reply.status_code, reply.json()["error"], reply.headers["Retry-After"]) == (503, "store", "1")

@@ -27,12 +27,15 @@ from assay.serve import upload_files, upload_worker
 from assay.serve.limits import ServerLimits, UploadRoom
 from assay.serve.live import LiveRuns
 from assay.serve.upload_worker import JobStopped, RunningJob, StoppableReader
-from assay.store import documents, jobs
+from assay.store import jobs
 from assay.store.access import grants
 from assay.store.database import Store
 from assay.store.jobs import JobFile
 from assay.store.schema import bases
+from assay.workspace.context import OnStore
 from assay.workspace.facade import open_workspace
+from assay.workspace.services.documents import Documents
+from assay.workspace.services.serving import Jobs
 
 REAL = StoppableReader.read
 
@@ -121,7 +124,8 @@ def test_a_long_job_is_not_written_down_with_every_passage(
 ):
     written: list[float] = []
     real = jobs.note
-    monkeypatch.setattr(jobs, "note", lambda *given: (written.append(time.monotonic()), real(*given)))
+    note = OnStore(lambda *given: (written.append(time.monotonic()), real(*given)))
+    monkeypatch.setattr(Jobs, "note", note, raising=False)
     began = time.monotonic()
     read(client, [(f"{number}.txt", f"Note {number}.".encode()) for number in range(60)])
     assert len(written) <= (time.monotonic() - began) / 0.4 + 2
@@ -307,7 +311,7 @@ def test_who_has_used_up_the_room_is_told_and_nothing_is_kept(folder: Path, monk
         [one] = listed(client, q="one.txt")
         assert client.delete(f"/api/documents/{one['id']}").status_code == 200
         assert read(client, [("two.txt", words)])["state"] == "done"
-        monkeypatch.setattr(documents, "bytes_owned", lambda store, owner: 1_000_000)
+        monkeypatch.setattr(Documents, "bytes_owned", OnStore(lambda store, owner: 1_000_000), raising=False)
         reply = send(client, [("tiny.txt", b"One more.")])
         assert reply.status_code == 507 and "Remove documents" in reply.json()["detail"]
         assert at.server.limits.uploads == {}
@@ -416,7 +420,7 @@ def test_a_job_that_cannot_be_written_down_is_tried_again_after_a_while_and_not_
         return start(store, name, process)
 
     monkeypatch.setattr(upload_worker, "PAUSE", 0.5)
-    monkeypatch.setattr(jobs, "start", full)
+    monkeypatch.setattr(Jobs, "start", OnStore(full), raising=False)
     began = time.monotonic()
     assert read(client, [("a.txt", b"About lamps.")])["state"] == "done"
     assert time.monotonic() - began > 1.0 and len(tries) == 3
@@ -429,7 +433,7 @@ def test_a_server_closes_though_a_job_cannot_be_written_down(folder: Path, monke
         tries.append(name)
         raise StoreError("The disk is full.")
 
-    monkeypatch.setattr(jobs, "start", full)
+    monkeypatch.setattr(Jobs, "start", OnStore(full), raising=False)
     with served(folder) as there, there.client() as client:
         send(client, [("a.txt", b"About lamps.")])
         until(lambda: tries)

@@ -102,8 +102,8 @@ def named(words: str) -> set[str]:
 
 
 def test_alert_rules_and_dashboard_name_only_figures_that_are_there(meters: ServerMetrics):
-    with meters._store.write() as connection:
-        records.note(connection, meters._store, Granted("b", "user:x", True, "local"))
+    with meters._figures.store.write() as connection:
+        records.note(connection, meters._figures.store, Granted("b", "user:x", True, "local"))
     play(meters, rounds=1, tool="search", errors=1, decisions=("approve",))
     meters.requests.labels("GET", "2xx").inc()
     meters.failures.inc()

@@ -24,7 +24,9 @@ from assay.store import jobs
 from assay.store.access import grants
 from assay.store.database import Store
 from assay.store.runs import underway
+from assay.workspace.context import OnStore
 from assay.workspace.facade import open_workspace
+from assay.workspace.services.serving import Jobs, Underway
 
 
 def test_runs_and_uploads_at_a_server_that_does_not_work_are_done_by_a_worker(folder: Path):
@@ -123,7 +125,7 @@ def test_a_run_that_is_stopped_while_a_worker_takes_it_up_is_stopped(folder: Pat
         at.client() as client,
     ):
         run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
-        monkeypatch.setattr(underway, "begin", begin_after_a_stop)
+        monkeypatch.setattr(Underway, "begin", OnStore(begin_after_a_stop), raising=False)
         with working(folder, model, SOUTH):
             assert followed(client, run)[-1].data == {"state": "cancelled"}
             gate.set()
@@ -168,7 +170,7 @@ def test_a_process_that_lost_a_job_leaves_its_files_to_the_one_that_has_it(
 
     with served(folder, process=NORTH, works=False, shared=True) as at, at.client() as client:
         name = send(client, [("note.txt", b"Sent.")]).json()["id"]
-        monkeypatch.setattr(jobs, "end", end_late)
+        monkeypatch.setattr(Jobs, "end", OnStore(end_late), raising=False)
         with working(folder, process=SOUTH):
             until(ended.is_set)
         assert job(client, name)["state"] == "running" and name in at.server.worker.uploads.jobs()
