@@ -227,7 +227,7 @@ class LanceIndex(Index):
             return self._view
         loop = asyncio.get_running_loop()
         async with self._loading.setdefault(loop, asyncio.Lock()):
-            for attempt in range(20):
+            for attempt in range(40):
                 await asyncio.sleep(0.01 * attempt)  # back off, so that a busy writer does not win every time
                 now, names = self._view, await self._versions()
                 if now is not None and now.versions == names:
