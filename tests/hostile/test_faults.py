@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from assay.workspace.facade import Workspace
 QUESTION = "How high may the water behind the Varn dam stand?"
 SECOND = "cracks crest closed"
 ROLES = ("plan", "decide", "weigh", "write", "check")
+STRIDE = 1 if os.environ.get("ASSAY_SOAK") else 3
 TIMEOUT, DEADLINE, GRACE = 2.5, 15.0, 2.0
 pytestmark = pytest.mark.fake_clock  # timeouts strike when the server waits, not when the machine is busy
 
@@ -171,16 +173,15 @@ def logged() -> Iterator[list[str]]:
         each.propagate = propagate
 
 
-@pytest.mark.parametrize(
-    ("role", "stride"), [("weigh", 5), *(pytest.param(role, 1, marks=pytest.mark.long) for role in ROLES)]
-)
+@pytest.mark.parametrize("role", ROLES)
 @pytest.mark.long
 async def test_every_fault_in_this_role_ends_in_an_outcome_in_time_with_the_evidence_kept(
-    small: Workspace, role: str, stride: int, logged: list[str]
+    small: Workspace, role: str, logged: list[str]
 ):
+    """`make soak` has every fault in every role; otherwise each is in one role of three."""
     plain = await healthy(small)
     assert plain.run.answer is not None and plain.run.answer.outcome is Outcome.answered
-    cases = [await case(small, fault, role) for fault in list(EndpointFault)[::stride]]
+    cases = [await case(small, fault, role) for fault in list(EndpointFault)[ROLES.index(role) % STRIDE :: STRIDE]]
     wrong = [f"{each}: {words}" for each in cases for words in wrong_with(each, small, plain)]
     assert not wrong, "\n".join(wrong)
     assert logged and not [line for line in logged if KEY in line]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -351,7 +352,7 @@ async def test_no_prompt_names_a_person_s_other_documents(folder: Path, server: 
 
 
 @pytest.mark.long
-@BOTH
+@pytest.mark.parametrize("pipeline", list(Pipeline) if os.environ.get("ASSAY_SOAK") else [Pipeline.synthesis])
 async def test_the_sample_corpus_becomes_an_account_that_holds(
     pipeline: Pipeline, filled: Workspace, server: ChatServer
 ):
