@@ -11,7 +11,9 @@ import pytest
 @pytest.mark.long
 def test_add_prints_one_object_with_a_line_per_file(assay, corpus: Path, tmp_path: Path):
     (tmp_path / "twin.md").write_bytes((corpus / "monthly-report-2025-02.md").read_bytes())
-    done = assay("add", corpus, tmp_path / "twin.md", "--json")
+    names = ("monthly-report-2025-02.md", "suppliers.xlsx", "field-notes-to-follow.txt")
+    files = [*(corpus / name for name in names), corpus / "inspection-record-brackwell-1998.pdf", tmp_path / "twin.md"]
+    done = assay("add", *files, "--json")
     report = json.loads(done.stdout)
     by_name = {Path(file["path"]).name: file for file in report["files"]}
     assert {"path", "status", "pages", "characters", "passages", "why"} <= by_name["suppliers.xlsx"].keys()
