@@ -17,7 +17,7 @@ from quality import sample
 
 from assay.core.identity import ORGANISATION
 from assay.core.types import Document
-from assay.evaluate import claims, conflicts, injection, pages
+from assay.evaluate import claims, conflicts, injection, pages, qa
 from assay.evaluate.beir import BeirCollection, load
 from assay.evaluate.metrics import ndcg, recall
 from assay.evaluate.runner import (
@@ -280,16 +280,10 @@ def _overlap(made: str, wanted: str) -> float:
 
 
 async def extracts(given: Given) -> list[Row]:
-    """What a person is shown first without a model, on `qa/dev.jsonl` beside this file."""
-    from assay.evaluate import qa
-
-    rows = getattr(qa, "shown", None)
-    if rows is None:
-        return []
+    """What a person is shown without a model, on `qa/dev.jsonl` beside this file."""
     file = Path(__file__).parent / "qa" / "dev.jsonl"
-    return await rows(
-        qa.load(file, [given.data / "parsing", file.parent.parent.parent / "samples/corpus"]), given.cache / "qa"
-    )
+    asked = qa.load(file, [given.data / "parsing", file.parent.parent.parent / "samples/corpus"])
+    return [qa.shares(each) for each in await qa.ask_all(asked, given.cache / "qa")]
 
 
 TRIALS: Mapping[str, tuple[str, Trial]] = {

@@ -96,7 +96,7 @@ def groups() -> list[Group]:
         ),
         Group(
             "hops",
-            ("agent/hop_ranking.py", "agent/hop_ranking.py"),
+            ("agent/hop_ranking.py",),
             {"assay.agent.hop_ranking.next_searches": first_search_only},
             {"multi-hop": ("R@5",)},
         ),
@@ -117,11 +117,11 @@ def groups() -> list[Group]:
         ),
         Group(
             "quantities",
-            ("language/quantities.py", "language/quantities.py"),
+            ("language/quantities.py",),
             {"assay.language.quantities.numbers": nothing([]), "assay.language.quantities.figures": nothing([])},
             {"claims": kept, "conflicts": ("F1",), "extracts": ()},
         ),
-        Group("titles", ("ingest/metadata/fill.py", "ingest/metadata/fill.py"), titles, {"metadata": ("title",)}),
+        Group("titles", ("ingest/metadata/fill.py",), titles, {"metadata": ("title",)}),
         Group("dates of documents", ("ingest/metadata/dates.py",), dates, {"metadata": ("date",)}),
         Group("authors", ("ingest/metadata/file_fields.py",), authors, {"metadata": ("authors",)}),
         Group(

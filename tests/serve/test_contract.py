@@ -5,7 +5,6 @@ there."""
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -276,7 +275,6 @@ def signed_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not os.environ.get("ASSAY_SOAK"), reason="every operation once more takes a minute: `make soak`")
 @pytest.mark.timeout(300)
 def test_with_a_key_every_operation_answers_as_the_document_says(signed_in: tuple[Served, BaseSchema]):
     assert wrong_with(signed_in[1], ELSEWHERE) == {}

@@ -29,8 +29,6 @@ DERIVED = {
     Derivation.authors: Basis.catalogue,
     Derivation.titled: Basis.catalogue,
 }
-
-
 Judges = Mapping[str, str]
 NOBODY: Judges = {}
 

@@ -190,9 +190,17 @@ def _normal(text: str) -> str:
 async def measure(
     data: QaFile, workspace: Path | None = None, limit: int = 0, report: Report = lambda _: None, **flags: Any
 ) -> dict[str, Any]:
-    """Ask every question without a model, and count. The workspace is temporary unless one is named."""
-    graded: list[GradedAnswer] = []
+    """Ask every question without a model, and count."""
     began = time.perf_counter()
+    graded = await ask_all(data, workspace, limit, report, **flags)
+    return {"seconds": round(time.perf_counter() - began, 1), **figures(graded)}
+
+
+async def ask_all(
+    data: QaFile, workspace: Path | None = None, limit: int = 0, report: Report = lambda _: None, **flags: Any
+) -> list[GradedAnswer]:
+    """Every question asked without a model. The workspace is temporary unless one is named."""
+    graded: list[GradedAnswer] = []
     with ExitStack() as stack:
         place = workspace or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-qa-")))
         opened = stack.enter_context(open_workspace(place, create=True, state="", **flags))
@@ -205,7 +213,7 @@ async def measure(
             result = grade(case, await _ask(opened, case.question), opened.documents.get)
             graded.append(result)
             report(f"{number}. {_described(result)} ({result.outcome}): {case.question}")
-    return {"seconds": round(time.perf_counter() - began, 1), **figures(graded)}
+    return graded
 
 
 def _described(result: GradedAnswer) -> str:
@@ -238,7 +246,7 @@ def figures(graded: Sequence[GradedAnswer]) -> dict[str, Any]:
     question. `shown@1` and `shown@3`: the gold words stand in the first extract, in the first three. `stated`: Assay says
     something in its own words; `stated_wrong`: and it is not the answer. `refused`: there is an answer, and the line says that
     nothing was found. `unanswerable_shown_as_found`: there is none, and the line says that it was found."""
-    rows = [_shares(each) for each in graded]
+    rows = [shares(each) for each in graded]
     return {
         **dict.fromkeys(SHARES, 0.0),
         **_rounded(rows),
@@ -255,11 +263,11 @@ def _rounded(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def _groups(graded: Sequence[GradedAnswer], group: Callable[[QaCase], str]) -> dict[str, dict[str, float]]:
     names = sorted({group(each.case) for each in graded} - {""})
-    found = {name: [_shares(each) for each in graded if group(each.case) == name] for name in names}
+    found = {name: [shares(each) for each in graded if group(each.case) == name] for name in names}
     return {name: {**_rounded(rows), "n": len(rows)} for name, rows in found.items()}
 
 
-def _shares(graded: GradedAnswer) -> dict[str, float]:
+def shares(graded: GradedAnswer) -> dict[str, float]:
     """What one question adds to each share that it counts for."""
     statements = {"stated": float(bool(graded.stated)), "stated_wrong": float(graded.stated_wrong)}
     if graded.case.unanswerable:

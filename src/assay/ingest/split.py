@@ -155,8 +155,6 @@ def _outside_rows(starts: Sequence[int], rows: Sequence[Span]) -> list[int]:
 
 
 _BLANKS = re.compile(r"\s*")
-
-
 _WINDOW = 2_000  # characters passed to the sentence splitter at a time, so that its work stays linear
 
 

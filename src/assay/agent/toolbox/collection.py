@@ -124,11 +124,7 @@ CREATED = r"(?:(?:were|was|are|is|have been) )?(?:written|authored|sent|publishe
 YEAR = r"(?P<day>(?:[a-z]+ )?(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?)"
 THIS = r"(?:the |that |this |our |my )?(?P<about>.+)"
 WRITE = r"(?:written|published|issued|dated|sent|created|released|prepared)"
-
-
 CALLED = re.compile(rf"\b{NOUN}\b", re.I)
-
-
 LEAD = rf"(?:(?P<count>how many)|{OPEN})"
 DATED = rf"(?:(?:{CREATED} |(?:are |were )?dated )(?:in |from )?|(?:are |were |date )?(?:from|in|of) ){YEAR}"
 END = r"(?:(?P<newest>newest|latest|most recent|youngest)|oldest|earliest|first)"

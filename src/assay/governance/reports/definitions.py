@@ -177,8 +177,6 @@ def _claim_counts(run: Run) -> list[tuple[str, Cell]]:
 
 
 CHARTED_TOOLS = 8  # the other tools are only in the table
-
-
 TOOLS: tuple[ReportField[ToolWeek], ...] = (
     ReportField("week", "the ISO week in which the runs were begun", lambda row: row.week),
     ReportField("tool", "the tool", lambda row: row.tool),

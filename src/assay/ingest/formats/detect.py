@@ -17,8 +17,6 @@ from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.identify import identify_language
 
 SNIFFED = 4_096  # bytes that are examined to tell text formats apart
-
-
 OLD_EXCEL = "It is an old Excel file; open it and save it as XLSX."
 PICTURE = "It is a picture; put it into a PDF and read that with OCR, or describe it in words."
 SOUND = "It is a sound recording; add a transcript of it as text."
