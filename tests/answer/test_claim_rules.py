@@ -8,8 +8,9 @@ import pytest
 
 from assay.answer.checking import claim_rules
 from assay.answer.checking.judge import JUDGE, Ruling, combine
+from assay.answer.claim_details import basis
 from assay.answer.claims import Sources
-from assay.core.types import Claim, Evidence, Operand, Passage, Quote, Verdict, Working
+from assay.core.types import Basis, Claim, Evidence, Operand, Passage, Quote, Verdict, Working
 
 KEY, OTHER = "a1b2c3d4", "0000ffff"
 
@@ -217,17 +218,38 @@ def test_a_figure_that_code_computes_from_what_is_cited_stays_open_for_a_judge()
     ("text", "working", "why"),
     [
         ("Together they come to 2,126.", replace(SUM, result="2126"), "computes to 2125"),
-        ("Together they come to 2,126.", SUM, "does not state its result"),
-        ("Together they come to 2,125.", replace(SUM, operands=SUM.operands[:1]), ""),
+        ("Together they come to 2,126.", SUM, "computes to 2125"),
         ("Together they come to 2,125.", replace(SUM, operands=(Operand("1,228", OTHER), Operand("987", OTHER))), ""),
         ("Together they come to 2,125.", replace(SUM, operands=(Operand("1,228", OTHER), Operand("897", KEY))), ""),
-        ("Together they come to 2,125.", replace(SUM, expression="__import__('os')"), ""),
     ],
 )
 def test_a_calculation_that_does_not_compute_fails_whatever_a_model_says(text: str, working: Working, why: str):
     found = claim_rules.by_rule(Claim(text, (OTHER,), working=working), (SEGMENTS,))
     assert found.verdict is Verdict.unsupported and why in found.why
     assert_no_model_lifts(found, (SEGMENTS,))
+
+
+@pytest.mark.parametrize(
+    ("text", "working", "why"),
+    [
+        ("Together they come to 2,125.", replace(SUM, operands=SUM.operands[:1]), "is not read from an operand"),
+        ("Together they come to 2,125.", replace(SUM, expression="__import__('os')"), "not arithmetic"),
+        (
+            "The one is about four thirds of the other.",
+            replace(SUM, expression="1228 / 897", result="1.37"),
+            "as a figure",
+        ),
+        (
+            "The one is about four thirds of the other.",
+            replace(SUM, expression="1228 / 897", result="four thirds"),
+            "is not one",
+        ),
+    ],
+)
+def test_a_calculation_that_code_cannot_check_is_open_and_says_so(text: str, working: Working, why: str):
+    found = claim_rules.by_rule(Claim(text, (OTHER,), working=working), (SEGMENTS,))
+    assert found.verdict is Verdict.partial and found.working is not None and why in found.working.unproven
+    assert JUDGE.needs_model(found) and basis(found) is Basis.statement
 
 
 # --- what stays open ------------------------------------------------------------------------------------------------

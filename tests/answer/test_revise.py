@@ -46,9 +46,10 @@ def run_with(claim: Claim, question: str = "When was the dam built?") -> Run:
     return Run("r", (Asked(question, "me", "2025-01-01"), Gathered(EVIDENCE), draft, Checked(0, claim)))
 
 
-def test_a_rewritten_claim_is_one_sentence_and_has_no_verdict_yet():
-    made = revision("rewrite", f"The dam was built in 1931 [{KEY}]. Fish live there.", OTHER)
-    assert made.claim == Claim("The dam was built in 1931.", (KEY,)) and made.place == 3 and made.by == "revise@m"
+def test_a_rewritten_claim_stays_as_it_was_written_and_has_no_verdict_yet():
+    made = revision("rewrite", f"The dam of Prof. em. Klee was built in 1931 [{KEY}].", OTHER)
+    assert made.claim == Claim("The dam of Prof. em. Klee was built in 1931.", (KEY,))
+    assert made.place == 3 and made.by == "revise@m"
 
 
 def test_a_hedge_says_that_it_is_one_and_is_written_once():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
@@ -324,3 +325,26 @@ def test_time_between_two_clock_times_is_proved(
 def test_time_that_the_text_does_not_settle_is_not_proved(expression: str, operands: Sequence[str], why: str):
     found = elapsed("It took 94 minutes.", expression, operands, "94", "minutes")
     assert not found.ok and why in found.why
+
+
+@pytest.mark.parametrize(
+    ("expression", "result"),
+    [
+        ('minutes("21 April, 19:30", "22 April, 03:05")', "455"),
+        ('days("28 December 2024", "3 January")', "6"),
+        ('days("28 December", "3 January 2025")', "6"),
+        ('days("21 April", "1 May")', "10"),
+    ],
+)
+def test_a_date_without_a_year_has_that_of_the_other(expression: str, result: str):
+    quoted = re.findall(r'"([^"]+)"', expression)
+    working = Working(expression, tuple(Operand(each, "k") for each in quoted), result, "")
+    assert prove(f"It took {result}.", working, {"k": f"From {quoted[0]} to {quoted[1]}."}).ok
+
+
+@pytest.mark.parametrize("expression", ['days("27 February", "1 March")', '"21 April" < "1 May 2024"'])
+def test_what_a_missing_year_would_decide_is_not_proven_and_not_refuted(expression: str):
+    quoted = re.findall(r'"([^"]+)"', expression)
+    working = Working(expression, tuple(Operand(each, "k") for each in quoted), "2", "days")
+    proof = prove("It took 2 days.", working, {"k": f"From {quoted[0]} to {quoted[1]}."})
+    assert not proof.ok and not proof.refuted and "year" in proof.why

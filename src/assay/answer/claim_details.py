@@ -61,7 +61,7 @@ def basis(claim: Claim, *, opinion: bool = False) -> Basis:
     if claim.quote is not None:
         return Basis.quotation
     if claim.working is not None:
-        return working.basis(claim.working)
+        return Basis.statement if claim.working.unproven else working.basis(claim.working)
     return DERIVED.get(claim.derived.rule, Basis.statement) if claim.derived else Basis.statement
 
 
@@ -94,6 +94,8 @@ def show_working(claim: Claim, evidence: Sequence[Evidence], document: Documents
     texts = cited_texts(cited, sources_of(cited, document))
     proof = working.prove(claim.text.removeprefix(HEDGE), own, texts)
     expression = proof.steps[0] if proof.steps else f"{own.expression} = {own.result} {own.unit}".strip()
+    if own.unproven:
+        expression = f"{expression} (not checked by code: {own.unproven})"
     lines = (_line(each.words, texts.get(each.cite, "")) for each in own.operands)
     operands = zip(own.operands, lines, strict=True)
     return ShownWorking(expression, tuple(OperandLine(each.words, each.cite, line) for each, line in operands))

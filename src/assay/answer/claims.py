@@ -80,15 +80,18 @@ def _without_bare(found: ExtractedCitations, known: Collection[str]) -> Extracte
     return ExtractedCitations(words, tuple(sorted(cites)), found.stray)
 
 
-def split_claims(words: str, cites: Iterable[str], known: Collection[str]) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
+def split_claims(
+    words: str, cites: Iterable[str], known: Collection[str], *, whole: bool = False
+) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
     """The sentences of one written claim, each with the keys inside it or, failing that, those of the whole claim; and
-    the keys that were removed. A table row stays whole. A sentence without content ("Yes.") cannot be checked and is
-    left out."""
+    the keys that were removed. A table row stays whole, and so does what a capable model calls one claim. A sentence
+    without content ("Yes.") cannot be checked and is left out."""
     found = extract_citations(clean_text(words), known)
     given = [cite.strip().lower().strip("[]() ") for cite in cites]
     own = tuple(dict.fromkeys(cite for cite in given if cite in known))
     stray = (*found.stray, *(cite for cite in given if cite not in known))
-    spans = [(0, len(found.words))] if ROW in found.words else split_sentences(found.words)
+    whole = ROW in found.words or (whole and len(found.words) <= LONGEST)
+    spans = [(0, len(found.words))] if whole else split_sentences(found.words)
     claims: list[Claim] = []
     for place, (start, end) in enumerate(spans):
         sentence = _tidy(found.words[start:end])

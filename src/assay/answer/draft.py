@@ -210,19 +210,16 @@ def shape_of(question: str) -> Shape:
 # --- what it wrote --------------------------------------------------------------------------------------------------
 
 
-def read(
-    reply: Writing, question: str, evidence: Sequence[Evidence], by: str, sources: Sources | None = None
-) -> Drafted:
-    """The draft, split into sentences that cite only this run's evidence. A gap or conflict is kept only if it states
-    nothing of its own; a heading that does is a claim."""
+def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str, *, small: bool = False) -> Drafted:
+    """The draft as claims that cite only this run's evidence; those of a small model are split into sentences. A gap or
+    conflict is kept only if it states nothing of its own; a heading that does is a claim."""
     known = {each.key for each in evidence}
-    sources = sources or Sources()
     blocks: list[Block] = []
     stray: list[str] = []
     for part in reply.blocks[:BLOCKS]:
         own: list[Claim] = []
         for stated in part.claims[:CLAIMS]:
-            sentences, strange = claims.split_claims(stated.text, stated.cites, known)
+            sentences, strange = claims.split_claims(stated.text, stated.cites, known, whole=not small)
             own += _with_calculation(sentences, stated.calculation, known)
             stray += strange
         own = list({claim.text: claim for claim in reversed(own)}.values())[::-1]  # drop repetitions

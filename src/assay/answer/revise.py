@@ -103,13 +103,13 @@ def read(reply: Revisions, failed: Sequence[tuple[int, Claim]], evidence: Sequen
 
 
 def _read_one(revision: Revision, place: int, claim: Claim, evidence: Sequence[Evidence], by: str) -> Revised:
-    """The revised claim. It must be one sentence that cites evidence of this run. A repetition counts as kept, unless it
+    """The revised claim. It must cite evidence of this run. A repetition counts as kept, unless it
     is hedged."""
     if revision.action == "drop":
         return Revised(place, None, claim.why, by)
     as_it_was = replace(claim, verdict=None, why="", by="", carried_by=())
     known = {each.key for each in evidence}
-    found, _ = claims.split_claims(revision.text.removeprefix(HEDGE), revision.cites, known)
+    found, _ = claims.split_claims(revision.text.removeprefix(HEDGE), revision.cites, known, whole=True)
     repeated = revision.action == "rewrite" and found and found[0].text == claim.text
     if revision.action == "keep" or not found or repeated:
         more = tuple(dict.fromkeys((*claim.cites, *(key for key in revision.cites if key in known))))[:CITES]

@@ -261,12 +261,14 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """The working of a claim that can be recomputed: an expression over operands, and the result the writer gives."""
+    """The working of a claim: an expression over operands, and the result the writer gives. `unproven` says why code could
+    not check it; then it rests on its judge's word."""
 
     expression: str
     operands: tuple[Operand, ...]
     result: str
     unit: str = ""
+    unproven: str = omitted_when_empty("")
 
 
 @dataclass(frozen=True, slots=True)

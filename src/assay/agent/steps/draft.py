@@ -79,7 +79,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield replace(await draft_by_rule(run, context), fallback=(reply.why,))
         return
     value, by = reply
-    drafted = drafting.read(value, run.question, run.evidence, by, sources)
+    drafted = drafting.read(value, run.question, run.evidence, by, small=small)
     yield drafting.quote_sources(drafted, run.evidence) if small else drafted
 
 
@@ -263,7 +263,9 @@ async def draft_rework(run: Run, context: RunContext, *, fallback: bool = False)
     if isinstance(reply, NoReply):
         return replace(as_it_was, fallback=(reply.why,))
     written, by = reply
-    drafted = drafting.read(written, f"{run.question} {run.asked.question}", run.evidence, by, context.sources(run))
+    drafted = drafting.read(
+        written, f"{run.question} {run.asked.question}", run.evidence, by, small=context.small(Role.write)
+    )
     return replace(drafted, conflicts=drafted.conflicts or last.whole.conflicts) if drafted.blocks else drafted
 
 

@@ -45,6 +45,13 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Cla
         return unsupported(claim, "it cites evidence that this run did not gather")
     words = claim.text.removeprefix(HEDGE)
     texts = cited_texts(cited, sources)
+    if claim.working is not None:
+        proof = working.prove(words, claim.working, texts)
+        if proof.refuted:
+            return unsupported(claim, proof.why)
+        claim = replace(claim, working=replace(claim.working, unproven=proof.why))
+        if proof.why and proof.value and (unknown := unfounded_number(words, (*texts.values(), proof.value))):
+            return unsupported(claim, f"“{unknown}” is in no passage that it cites, and it computes to {proof.value}")
     if fault := _fault(claim, words, texts, [each.passage.text for each in evidence]):
         return unsupported(claim, fault)
     if repeated := [each.key for each in cited if repeats(words, each.passage)]:
@@ -68,10 +75,7 @@ def _fault(claim: Claim, words: str, texts: Mapping[str, str], passages: Iterabl
         return "a passage tells its reader to say so, and nothing that it cites does"
     if altered := altered_quotation(words, texts.values()):
         return f"“{altered}” is quoted, and is in no passage that it cites"
-    if claim.working is not None:
-        proof = working.prove(words, claim.working, texts)
-        return "" if proof.ok else proof.why
-    if unknown := unfounded_number(words, texts.values()):
+    if claim.working is None and (unknown := unfounded_number(words, texts.values())):
         return f"“{unknown}” is in no passage that it cites, and no calculation gives it"
     return ""
 

@@ -176,8 +176,8 @@ def _is_same(one: str, two: str) -> bool:
 def _read(words: str, known: Mapping[Decimal, frozenset[int]]) -> Quantity | Day | ClockTime:
     """The clock time, the date or the number that words are."""
     clocks = list(CLOCK.finditer(words))
-    if (days := dates(words)) and (len(days) > 1 or len(days[0]) > 1 or not min(days[0])[0]):
-        raise InvalidExpression(f"“{words[:60]}” is not one date with a year")
+    if (days := dates(words)) and (len(days) > 1 or len(days[0]) > 1):
+        raise InvalidExpression(f"“{words[:60]}” is not one date")
     day = min(days[0]) if days else None
     if clocks:
         return ClockTime(_seconds(words, clocks), day)
@@ -274,9 +274,24 @@ def _change(values: Sequence[Value]) -> Quantity:
 
 def _days(values: Sequence[Value]) -> Quantity:
     first, last = _pair(values)
-    if not (isinstance(first, tuple) and isinstance(last, tuple) and all(first + last)):
+    if not (isinstance(first, tuple) and isinstance(last, tuple)):
+        raise InvalidExpression("days are counted between two dates")
+    return Quantity(Decimal(_days_between(first, last)))
+
+
+def _days_between(first: Day, last: Day) -> int:
+    """The days from one date to another. Where a year is not given, it is that of the other, or of the turn of the year
+    between them."""
+    if not all(first[1:] + last[1:]):
         raise InvalidExpression("days are counted between two complete dates")
-    return Quantity(Decimal((date(*last) - date(*first)).days))
+    if not (first[0] or last[0]):  # a leap year would be told by its year
+        found = {_days_between((year, *first[1:]), last) for year in (2001, 2004)}
+        if len(found) > 1:
+            raise InvalidExpression("its dates have no year")
+        return found.pop()
+    years = (first[0] or last[0] - (first[1:] > last[1:]), last[0] or first[0] + (first[1:] > last[1:]))
+    one, other = (date(year, *day[1:]) for year, day in zip(years, (first, last), strict=True))
+    return (other - one).days
 
 
 def _elapsed(values: Sequence[Value], unit: int) -> Quantity:
@@ -288,9 +303,7 @@ def _elapsed(values: Sequence[Value], unit: int) -> Quantity:
         raise InvalidExpression("one of its clock times has a date and the other has none")
     seconds = last.seconds - first.seconds
     if first.day and last.day:
-        if not all(first.day + last.day):
-            raise InvalidExpression("the date of a clock time is not complete")
-        seconds += (date(*last.day) - date(*first.day)).days * DAY_SECONDS
+        seconds += _days_between(first.day, last.day) * DAY_SECONDS
     if seconds < 0:
         raise InvalidExpression("its second clock time is before the first; past midnight both need their dates")
     return Quantity(Decimal(seconds) / unit)
@@ -312,6 +325,8 @@ def _holds(op: ast.cmpop, left: Value, right: Value) -> bool:
         gap = left.value - right.value
         return order(Decimal(0) if abs(gap) < abs(left.value).scaleb(-25) else gap, 0)
     if isinstance(left, tuple) and isinstance(right, tuple):
+        if not (left[0] and right[0]):
+            raise InvalidExpression("it compares dates without a year")
         parts = min(sum(map(bool, left)), sum(map(bool, right)))
         if left != right and left[:parts] == right[:parts]:
             raise InvalidExpression("it compares a date with one that is less exact")

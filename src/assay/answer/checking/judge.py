@@ -305,7 +305,8 @@ def _claim_lines(number: int, request: JudgeRequest) -> str:
     lines = [f"Claim {number} ({label}cites {', '.join(claim.cites)}): {_flat(claim.text.removeprefix(HEDGE))}"]
     if work := claim.working:
         read = "; ".join(f"“{_flat(each.words)}” from {each.cite}" for each in work.operands)
-        lines.append(f"  computed by code: {_flat(work.expression)} = {_flat(work.result)} {work.unit}, with {read}")
+        checked = f"not checked by code, since {_flat(work.unproven)}" if work.unproven else "computed by code"
+        lines.append(f"  {checked}: {_flat(work.expression)} = {_flat(work.result)} {work.unit}, with {read}")
         if request.glossary and (defined := describe_measures(claim.text, request.glossary)):
             lines.append(f"  usual definition: {defined}")
     if argument := request.arguments.get(number - 1):

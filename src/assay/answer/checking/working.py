@@ -26,12 +26,14 @@ SIGNS = {"*": "×", "**": "^", "-": "−", "==": "="}
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """`why` says what is wrong; `value` is the computed value; `steps` are lines that a reader can open."""
+    """Proved, refuted, or neither: then `why` says what could not be checked. `value` is the computed value; `steps` are
+    lines that a reader can open."""
 
     ok: bool
     why: str
     value: str = ""
     steps: tuple[str, ...] = ()
+    refuted: bool = False  # an operand is in no cited passage, or the arithmetic gives another result
 
 
 def basis(working: Working) -> Basis:
@@ -50,7 +52,7 @@ def prove(claim: str, working: Working, texts: Mapping[str, str]) -> Proof:
     """Whether the working gives its result, and the claim states it. `texts` are what is shown of each passage, by key.
     Several expressions, parted by semicolons, have as many results: each is proved by itself."""
     proofs = [_prove(claim, part, texts) for part in _parts(working)]
-    wrong = next((proof for proof in proofs if not proof.ok), None)
+    wrong = next(iter(sorted((proof for proof in proofs if not proof.ok), key=lambda proof: not proof.refuted)), None)
     steps = dict.fromkeys(step for proof in proofs for step in proof.steps)
     return wrong or Proof(True, "", "; ".join(proof.value for proof in proofs), tuple(steps))
 
@@ -78,12 +80,19 @@ def _prove(claim: str, working: Working, texts: Mapping[str, str]) -> Proof:
         value = expression.evaluate(known, frozenset(figure.value for figure in figures(claim[:LONGEST_CLAIM])))
         with localcontext(EXACT):
             shown = _shown(value, working)
-            why = _fault(value, shown, claim[:LONGEST_CLAIM], working)
-    except InvalidExpression as wrong:
-        return Proof(False, str(wrong))
+            wrong, open_ = _compare(value, shown, claim[:LONGEST_CLAIM], working)
+    except MissingOperand as missing:
+        return Proof(False, str(missing), refuted=True)
+    except InvalidExpression as unreadable:
+        return Proof(False, str(unreadable))
     except DecimalException:
         return Proof(False, "its result is out of range")
-    return Proof(not why, why, shown, (f"{_typeset(working.expression)} = {shown}", *places))
+    steps = (f"{_typeset(working.expression)} = {shown}", *places)
+    return Proof(not (wrong or open_), wrong or open_, shown, steps, refuted=bool(wrong))
+
+
+class MissingOperand(InvalidExpression):
+    """An operand is not in what it cites."""
 
 
 def _find(working: Working, texts: Mapping[str, str]) -> tuple[Readings, list[str]]:
@@ -94,38 +103,35 @@ def _find(working: Working, texts: Mapping[str, str]) -> tuple[Readings, list[st
         text, words = texts.get(operand.cite, ""), " ".join(operand.words[: LONGEST + 1].split())
         places = find_words(words, text) if len(words) <= LONGEST else []
         if not places:
-            raise InvalidExpression(f"“{words[:60]}” is not in what it cites")
+            raise MissingOperand(f"“{words[:60]}” is not in what it cites")
         for value, scales in readings(text, places).items():
             known[value] = known.get(value, frozenset()) | scales
         steps.append(f"{words}: “{line_at(text, places[0])[:200]}” [{operand.cite}]")
     return known, steps
 
 
-def _fault(value: Result, shown: str, claim: str, working: Working) -> str:
-    """Why the value is not the result, or not what the claim states; empty if it is."""
+def _compare(value: Result, shown: str, claim: str, working: Working) -> tuple[str, str]:
+    """Why the value is not the result; and else why it is not seen to be what the claim states."""
     stated_result = " ".join(working.result.split())[:40]
     if isinstance(value, bool):
         if not value:
-            return f"{_typeset(working.expression)} is not so"
-        return (
-            ""
-            if stated_result.lower().rstrip(".") in {"true", "yes", ""}
-            else f"its comparison is true, not “{stated_result}”"
-        )
+            return f"{_typeset(working.expression)} is not so", ""
+        usual = stated_result.lower().rstrip(".") in {"true", "yes", ""}
+        return "", "" if usual else f"its comparison is true, not “{stated_result}”"
     if isinstance(value, tuple):
         right, stated = (any(value in days for days in dates(text)) for text in (stated_result, claim))
     else:
         unit = f"{working.result} {working.unit}"
         percent = re.search(r"%|\bper ?cent|\bpct\b", unit, re.I) is not None
         found = figures(working.result)
-        if len(found) != 1:
-            return f"its result “{stated_result}” is not one number"
+        if len(found) != 1 or not any(map(str.isdigit, working.result)):
+            return "", f"its result “{stated_result}” is not one number in figures"
         result = replace(found[0], scale=scale_in(unit))
         right = _rounds_to(value, result, percent=percent)
         stated = any(_states(each, value, result, claim, percent=percent) for each in figures(claim))
     if not right:
-        return f"it computes to {shown}, not {stated_result}"
-    return "" if stated else f"the claim does not state its result, {stated_result}"
+        return f"it computes to {shown}, not {stated_result}", ""
+    return "", "" if stated else f"the claim does not state its result, {stated_result}, as a figure"
 
 
 def _rounds_to(value: Quantity, figure: Number, *, percent: bool) -> bool:
