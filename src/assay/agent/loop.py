@@ -4,6 +4,7 @@ A step only yields events."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from enum import Enum, member
 
@@ -72,10 +73,11 @@ async def run_steps(run: Run, context: RunContext, after: Callable[[Run], Enum |
                 for each in await log.unseen():
                     yield each
                 continue
-            async for event in step.value(log.run, context):
-                log.add(event)
-                for each in await log.unseen():
-                    yield each
+            async with aclosing(step.value(log.run, context)) as events:
+                async for event in events:
+                    log.add(event)
+                    for each in await log.unseen():
+                        yield each
     except ModelError as error:
         log.add(Failed(type(error).__name__, str(error)))
         for each in await log.unseen():
