@@ -23,7 +23,6 @@ NUMBERS = {word: number for number, word in enumerate(WORDS, 1)}
 
 _count = r"(?:(\d{1,3}|" + "|".join(NUMBERS) + r")\s+)?"
 _name = "|".join(sorted(MONTHS, key=len, reverse=True))
-_month = rf"({_name})\.?"
 LAST = re.compile(
     rf"(?:(?:in|within|over|during|from) )?(?:the )?(?:last|past|previous) {_count}(day|week|month|quarter|year)(s?)",
     re.I,
@@ -91,11 +90,11 @@ def _parse(words: str, today: str) -> tuple[str, str]:
 
 def parse_written_date(words: str) -> tuple[str, str] | None:
     """First and last day of a written date."""
-    if match := re.fullmatch(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", words):
-        return _first_and_last(int(match[1]), int(match[2] or 0), int(match[3] or 0))
-    if match := re.fullmatch(rf"(?:(\d{{1,2}}) )?{_month},? (\d{{4}})", words, re.I):
-        return _first_and_last(int(match[3]), MONTHS[match[2].lower()], int(match[1] or 0))
-    return None
+    if re.fullmatch(r"\d{4}", words):
+        return _first_and_last(int(words), 0, 0)
+    match = DATED.fullmatch(words)
+    days = days_of(match) if match else frozenset[Day]()
+    return _first_and_last(*min(days)) if len(days) == 1 else None
 
 
 PERIOD_ENDED = re.compile(r"(?P<span>year|quarter|period) ended (?P<end>\d{4}-\d\d(?:-\d\d)?)")
