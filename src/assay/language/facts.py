@@ -27,7 +27,15 @@ WORD = re.compile(r"[^\W_]+")
 def names(words: str, ordinary: Collection[str] = ()) -> list[str]:
     """Names, and designations such as KX-40. A word capitalised at the start of a sentence is not a name if it is
     listed, looks like a common noun, or its stem is in `ordinary`: words seen elsewhere in lower case."""
-    found = (name.text for name in _names(words, ordinary) if name.text.lower() not in UNITS)
+    starts = {start for start, _ in split_sentences(words)}
+    found: list[str] = []
+    for name in find_names(words):
+        first = WORD.match(name.text)
+        own = name.text
+        if first and name.start in starts and first[0][1:].islower() and is_plain(first[0].lower(), ordinary):
+            own = own[first.end() :].strip(" -")
+        if any(part[0].isupper() or part[0].isdigit() for part in WORD.findall(own)) and own.lower() not in UNITS:
+            found.append(own)
     coded = (
         code
         for code in CODE.findall(DATED.sub(" ", words))
@@ -177,21 +185,24 @@ def _particulars(words: str) -> list[tuple[int, int, Token]]:
         if not ORDINAL.fullmatch(number.text):
             take(number.start, number.end, "number", frozenset((value, number.unit) for value in number.values))
     for name in _names(words):
-        if rest[name.start : name.end] == name.text and (terms := frozenset(content_terms(name.text))):
-            take(name.start, name.end, "name", terms)
+        if rest[name.start : name.end] == name.text:
+            take(name.start, name.end, "name", frozenset(content_terms(name.text)))
     return sorted(found, key=lambda each: each[:2])
 
 
-def _names(words: str, ordinary: Collection[str] = ()) -> list[Name]:
-    """Names, without words capitalised only because they start a sentence."""
+def _names(words: str) -> list[Name]:
+    """Names, except words capitalised only because they start a sentence."""
     starts = {start for start, _ in split_sentences(words)}
     found: list[Name] = []
     for name in find_names(words):
-        first, own = TOKEN.match(name.text), name.text
-        if first and name.start in starts and first[0][1:].islower() and is_plain(first[0].lower(), ordinary):
-            own = own[first.end() :].lstrip(" -")
-        if any(part[0].isupper() or part[0].isdigit() for part in WORD.findall(own)):
-            found.append(Name(own, name.end - len(own), name.end))
+        first = TOKEN.match(name.text)
+        if first and name.start in starts and is_plain(first[0].lower()):
+            own = name.text[first.end() :].lstrip(" -")
+            if not own[:1].isupper():
+                continue
+            name = Name(own, name.end - len(own), name.end)
+        if content_terms(name.text):
+            found.append(name)
     return found
 
 
