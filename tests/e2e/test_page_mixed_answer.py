@@ -35,7 +35,7 @@ JUDGED = "The valley is well watered."
 def write(text: str, schema: Any) -> Any:
     """Two sentences, two rows, an opinion."""
     made = (LEAD, DRY, "Ash | 1,233 | 1,240", "Bourne | 85 | 84", "A weir was built in 2023.", JUDGED)
-    cites = ("longest", "1,233", "1,233", "1,233", "weir", "longest")
+    cites = ("longest", "floods", "floods", "floods", "weir", "longest")
     stated: Any = writes(*(f"{claim} [{{{key}}}]" for claim, key in zip(made, cites, strict=True)))(text, schema)
     own = stated["blocks"][0]["claims"]
     blocks = [
