@@ -5,6 +5,7 @@ the draft's."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from assay.agent.context import RunContext, mark, run_before, run_in_order
@@ -33,6 +34,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run, seal_of
 from assay.core.types import Answer, Claim, Evidence, Verdict
+from assay.language.identify import identify_language
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -93,6 +95,7 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
                 missing=judgement.missing,
                 beside=not judgement.answers,
                 final=True,
+                conflicts=judgement.conflicts,
             )
 
 
@@ -196,7 +199,7 @@ async def _judge(run: Run, context: RunContext, group: Placed, accepted: Sequenc
         return first
     pairs = zip(first.claims, reversed(again.claims), strict=True)
     claims = tuple(agree(one, two, mark=context.marks_disagreement) for one, two in pairs)
-    return Judgement(claims, first.by, first.answers, first.missing, first.search)
+    return replace(first, claims=claims)
 
 
 def _read_whole(run: Run, context: RunContext) -> tuple[str, ...]:
@@ -306,7 +309,8 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if isinstance(reply, NoReply):
         revised = [revising.quote_instead(place, claim, run) for place, claim in revisable]
     else:
-        revised = revising.read(reply[0], revisable, run.evidence, reply[1])
+        said = " ".join((run.question, *(claim.text for claim in run.claims_by_place.values())))
+        revised = revising.read(reply[0], revisable, run.evidence, reply[1], identify_language(said) or "en")
         for each in revising.read_standing(reply[0], len(failed), standing, run.evidence, reply[1]):
             if each.place not in run.revised:
                 yield each
