@@ -12,7 +12,7 @@ from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
 from assay.answer.extracts import FOUND
 from assay.core.events import BUDGETS, RULES, Described, Drafted, Route, StopReason, Task, fallbacks
 from assay.core.run import Run
-from assay.core.types import Answer, Block, Claim, Evidence, Examined, Outcome, Shape, Verdict
+from assay.core.types import Answer, Block, Claim, Derivation, Evidence, Examined, Outcome, Shape, Verdict
 
 EXTRACTS = 7  # version of the decisions since which a draft by rule is extracts, with a probability
 NEAR = 3  # quotations shown if nothing answers the question
@@ -47,7 +47,7 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
     good = {place: claim for place, claim in guard.checked.items() if not find_fault(place, claim, guard)}
     delivered = _keep_claims(draft.blocks, good)
     gaps = _gaps(run, draft)
-    lost = len(good.keys() | headings(run)) < len(_claims(draft))
+    lost = len(good.keys() | headings(run)) < len(_claims(draft)) or any(map(_gives_cells_alone, good.values()))
     outcome = _outcome(run, draft, delivered, gaps, lost=lost)
     beside: tuple[Claim, ...] = ()
     if outcome is Outcome.abstained:  # true statements beside the point are shown as what came nearest
@@ -77,6 +77,11 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
         if _rechecks(run)
         else (),
     )
+
+
+def _gives_cells_alone(claim: Claim) -> bool:
+    """Whether a claim was replaced by what its cells say."""
+    return claim.derived is not None and claim.derived.rule is Derivation.facts
 
 
 def _with_titles(examined: Examined | None, titles: Mapping[str, str]) -> Examined | None:
