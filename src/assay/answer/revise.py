@@ -120,7 +120,7 @@ def _read_one(revision: Revision, place: int, claim: Claim, evidence: Sequence[E
         more = tuple(dict.fromkeys((*claim.cites, *(key for key in revision.cites if key in known))))[:CITES]
         kept = with_proofs(replace(as_it_was, cites=more), revision, known)
         argument = " ".join(revision.argument.split())[:400]
-        changed = kept != as_it_was or argument or claim.why.endswith(NO_CELL)  # without a cell it is for the judge
+        changed = kept != as_it_was or argument or _is_open(claim)
         return Revised(place, kept if changed else None, argument or claim.why, by, RevisionCause.kept)
     if not found[0].cites:
         return Revised(place, None, "what was written instead cites nothing", by)
@@ -130,6 +130,11 @@ def _read_one(revision: Revision, place: int, claim: Claim, evidence: Sequence[E
     same = _amounts(found[0].text) == _amounts(claim.text)
     rewritten = replace(found[0], cells=claim.cells if same else ())
     return Revised(place, with_proofs(rewritten, revision, known), claim.why, by)
+
+
+def _is_open(claim: Claim) -> bool:
+    """Whether a claim that nobody puts right is not lost: its cells are delivered, or it lacks a cell and nothing else."""
+    return not claim.by and (bool(claim.cells) or claim.why.endswith(NO_CELL))
 
 
 def _amounts(words: str) -> frozenset[str]:
@@ -146,7 +151,7 @@ def _hedge(words: str) -> str:
 def quote_instead(place: int, claim: Claim, run: Run) -> Revised:
     """The quotation that a claim was evidently taken from, in its place; dropped if there is none. A claim without
     citations is compared with all evidence."""
-    if claim.why.endswith(NO_CELL):  # nothing else is wrong with it
+    if _is_open(claim):
         return Revised(place, replace(claim, verdict=None, why=""), claim.why, RULES)
     known = [each for each in run.evidence if each.key in claim.cites] or run.evidence
     quoted = {other.quote for own, other in run.claims_by_place.items() if own != place and other.quote}
