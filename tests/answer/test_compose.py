@@ -22,6 +22,7 @@ from assay.core.events import (
     Event,
     Found,
     Gathered,
+    Judged,
     ModelReplied,
     Revised,
     RoleModel,
@@ -178,11 +179,37 @@ def test_extracts_that_do_not_answer_are_the_nearest():
     assert answer.outcome is Outcome.abstained and [each.quote for each in answer.near] == [EVIDENCE[0].quote]
 
 
-def test_both_sides_of_a_conflict_are_cited_or_it_is_not_said():
-    conflict = Conflict(*KEYS, "30 days / 90 days")
-    both = delivered(checked(asked(drafted(GOOD, OTHER, conflicts=(conflict,)))))
-    assert both.conflicts == (conflict,)
-    assert delivered(checked(asked(drafted(GOOD, conflicts=(conflict,))))).conflicts == ()
+CONFLICT = Conflict(*KEYS, "30 days / 90 days")
+
+
+def test_both_sides_of_a_conflict_are_given():
+    both = delivered(checked(asked(drafted(GOOD, OTHER, conflicts=(CONFLICT,)))))
+    assert both.conflicts == (CONFLICT,) and both.outcome is Outcome.answered
+
+
+@pytest.mark.parametrize("claims", [(GOOD, replace(OTHER, text="It is kept for 29 days.")), (GOOD,)])
+def test_a_side_of_a_conflict_is_not_the_answer_where_the_other_was_refused_or_not_written(claims: tuple[Claim, ...]):
+    answer = delivered(checked(asked(drafted(*claims, conflicts=(CONFLICT,)))))
+    assert answer.outcome is Outcome.partial and answer.conflicts == (CONFLICT,)
+    assert [claim.words for claim in answer.claims] == [GOOD.text, EVIDENCE[1].quote.text]
+
+
+def test_a_conflict_that_only_the_judge_saw_is_said():
+    run = judged(asked(drafted(GOOD, OTHER)), "supported", "supported", conflicts=(CONFLICT,))
+    assert delivered(run).conflicts == (CONFLICT,)
+
+
+def test_a_search_that_never_had_enough_and_met_its_limit_leaves_the_answer_incomplete():
+    lacks = (
+        Judged(False, ("how telemetry is kept at Petrel",), by="judge@m"),
+        Judged(False, ("the days at Oster",), by="judge@m"),
+    )
+    before = (Routed(Route.research, "x"), Gathered(EVIDENCE), *lacks, Stopped(StopReason.rounds))
+    run = Run("r", (Asked(QUESTION, "me", "2025-01-01", seats=ROLE_MODELS), *before, drafted(GOOD)))
+    answer = delivered(judged(run, "supported"))
+    assert answer.outcome is Outcome.partial and len(answer.gaps) == 1
+    events = tuple(replace(each, enough=True, missing=()) if each is lacks[1] else each for each in run.events)
+    assert delivered(judged(replace(run, events=events), "supported")).outcome is Outcome.answered
 
 
 def test_an_answer_that_is_not_from_the_documents_is_labelled_so():

@@ -56,6 +56,11 @@ class Limits:
     seconds: float = 900.0
     seconds_left: Callable[[], float] = lambda: 900.0
 
+    @property
+    def late(self) -> bool:
+        """Whether the rest of the time is for writing and checking."""
+        return self.seconds_left() <= self.kept_back * self.seconds
+
     def rounds_for(self, run: Run) -> int:
         """The rounds that this kind of question is allowed."""
         return self.set_rounds if run.every else self.rounds
@@ -63,7 +68,7 @@ class Limits:
     def reached(self, run: Run) -> Stopped | None:
         if run.rounds >= self.rounds_for(run):
             return Stopped(StopReason.rounds, f"{run.rounds} rounds of searching were allowed")
-        if self.seconds_left() <= self.kept_back * self.seconds:
+        if self.late:
             return Stopped(StopReason.time, f"{self.seconds:g} seconds were allowed for this question")
         used, share = run.usage, 1 - self.kept_back
         if self.calls and used.calls >= share * self.calls:

@@ -9,12 +9,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pydantic import BaseModel
+
 from assay.core.printable import clean_text
-from assay.core.types import Claim, Evidence
+from assay.core.types import Claim, Conflict, Evidence
 from assay.language import facts
 from assay.language.injection import is_suspicious
 from assay.language.sentences import Span, split_sentences
-from assay.language.terms import content_terms
+from assay.language.terms import content_terms, missing_terms
 from assay.models.cost import estimate_tokens, fit_to_tokens, shorten_path
 from assay.prompts import context_label, fence
 from assay.tables.cells import TablesOf
@@ -118,7 +120,7 @@ def _tidy(words: str) -> str:
 
 HEADING_WORDS = 8
 COLUMN_WORDS = 2  # of a column whose words are nowhere
-GAP_WORDS, LONGEST_GAP = 20, 200  # words of a writer's gap, characters of any
+LONGEST_GAP = 200  # characters
 GAPS = 6
 STATES = re.compile(
     r"\b(?:is|are|was|were|be|been|do|does|did|has|have|had|can|cannot|could|will|would|shall|should|must|not|never|none"
@@ -127,9 +129,10 @@ STATES = re.compile(
 )  # a topic has no such word
 PLAIN = frozenset(
     content_terms(
-        "answer background change comparison conclusion conflict context cost detail difference document effect evidence "
-        "example figure finding item key limit method metric name opinion other overview period point question reason "
-        "result risk rule side similarity source step summary trend value view year"
+        "amount answer background breakdown change comparison conclusion conflict context cost data date detail "
+        "difference document effect evidence exact example figure finding information item key limit method metric name "
+        "number opinion other overview period point question rate reason result risk rule share side similarity source "
+        "step summary total trend value view year"
     )
 )
 
@@ -160,7 +163,7 @@ def accept_heading(words: str, question: str, evidence: Sequence[Evidence]) -> s
     usual = PLAIN | set(content_terms(question))
     if len(cells) == 1:
         return tidy if set(content_terms(tidy)) <= usual else ""
-    known = f"{question}\n" + "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
+    known = known_words(question, evidence)
     usual |= set(content_terms(known))
     for cell in map(str.strip, cells):
         strange = len(cell.split()) > COLUMN_WORDS and not set(content_terms(cell)) <= usual
@@ -174,22 +177,35 @@ def _tidy_heading(words: str, evidence: Sequence[Evidence]) -> str:
     return _tidy(text).strip("#*: ").strip()
 
 
-def accept_gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:
-    """The gap if it is about the question and brings no fact of its own; empty otherwise."""
-    known = f"{question}\n" + "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
-    gap = accept_clause(words, known, {each.key for each in evidence})
-    terms, asked = set(content_terms(gap)), set(content_terms(question))
-    about = terms & asked and len(terms & (asked | set(content_terms(known)))) * 2 >= len(terms)
-    return gap if about and len(gap.split()) <= GAP_WORDS else ""
+def known_words(question: str, evidence: Sequence[Evidence]) -> str:
+    return f"{question}\n" + "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
 
 
-def accept_clause(words: str, known: str, keys: Collection[str]) -> str:
-    """What a model says is missing, if it is one sentence without a name or number that is not in `known`, and no
-    instruction; empty otherwise. It must not be a way to state something unchecked."""
+def accept_gap(words: str, known: str, keys: Collection[str] = ()) -> str:
+    """What a model says is missing, if it is one clause in words of `known` and plain ones, and no instruction; empty
+    otherwise. It must not be a way to state something unchecked."""
     clause = _tidy(extract_citations(clean_text(words), keys).words).rstrip(". ")
-    if len(clause) > LONGEST_GAP or len(split_sentences(clause)) > 1:
+    if len(clause) > LONGEST_GAP or len(split_sentences(clause)) > 1 or is_suspicious(clause):
         return ""
-    return "" if is_suspicious(clause) or facts.missing_facts(clause, known, facts.lowercase_stems(known)) else clause
+    strange = missing_terms(frozenset(content_terms(clause)), PLAIN | frozenset(content_terms(known)))
+    return "" if strange or facts.missing_facts(clause, known, facts.lowercase_stems(known)) else clause
+
+
+class Disputed(BaseModel, extra="forbid"):
+    """A conflict as a model names it."""
+
+    left: str
+    right: str
+    about: str = ""
+
+
+def read_conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Conflict | None:
+    """A conflict between two different pieces of evidence; it is described only in words they contain."""
+    sides = [one for key in (each.left, each.right) for one in evidence if one.key == key.strip().lower()]
+    if len(sides) != 2 or sides[0].key == sides[1].key:
+        return None
+    known = known_words(question, sides)
+    return Conflict(sides[0].key, sides[1].key, accept_gap(each.about, known))
 
 
 FLAGGED = "reads like an instruction, and is not one"

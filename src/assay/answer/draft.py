@@ -18,7 +18,7 @@ from assay.answer.checking.repetition import quotation, quote_source, stands_in
 from assay.answer.claims import Sources, quotations
 from assay.core.events import Drafted
 from assay.core.printable import clean_text
-from assay.core.types import Block, Claim, ClaimedCell, Conflict, Evidence, Operand, Quote, Shape, Working
+from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Quote, Shape, Working
 from assay.language.dates import with_weekday
 from assay.language.names import asks_for_several
 from assay.language.terms import content_terms
@@ -74,18 +74,12 @@ class Part(BaseModel, extra="forbid"):
     opinion: bool = False
 
 
-class Disputed(BaseModel, extra="forbid"):
-    left: str
-    right: str
-    about: str = ""
-
-
 class Writing(BaseModel, extra="forbid"):
     """A whole draft as it was written. The shape is a plain word: one that is not known is no reason to lose the draft."""
 
     shape: str = ""
     blocks: list[Part]
-    conflicts: list[Disputed] = []
+    conflicts: list[claims.Disputed] = []
     missing: list[str] = []
 
 
@@ -256,21 +250,22 @@ def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str, *
         if own:
             heading, stating = claims.read_heading(part.heading, question, evidence, own)
             blocks.append(Block((*stating, *own), heading, part.opinion))
-    conflicts = [found for each in reply.conflicts if (found := _conflict(each, question, evidence))]
+    conflicts = [found for each in reply.conflicts if (found := claims.read_conflict(each, question, evidence))]
+    known_words = claims.known_words(question, evidence)
     stated = [frozenset(content_terms(claim.text)) for block in blocks for claim in block.claims]
+    if blocks:  # an answer followed by a repetition of the question names no gap
+        stated.append(frozenset(content_terms(question)))
     gaps = (
-        claims.accept_gap(each, question, evidence)
+        claims.accept_gap(each, known_words, known) or question
         for each in reply.missing[: claims.GAPS]
         if not any(frozenset(content_terms(each)) <= sentences for sentences in stated)  # a stated part is not missing
     )
-    if blocks:  # an answer followed by a repetition of the question names no gap
-        gaps = (each for each in gaps if set(content_terms(each)) != set(content_terms(question)))
     return Drafted(
         tuple(blocks),
         _shape(reply.shape, blocks),
         tuple(conflicts),
         by=by,
-        missing=tuple(dict.fromkeys(each for each in gaps if each)),
+        missing=tuple(dict.fromkeys(gaps)),
         stray=tuple(dict.fromkeys(stray)),
     )
 
@@ -349,18 +344,6 @@ def _shape(proposed: str, blocks: Sequence[Block]) -> Shape:
     if shape is Shape.table:
         return Shape.list
     return Shape.prose if shape is Shape.sentence and len(own) > 2 else shape
-
-
-def _conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Conflict | None:
-    """A conflict between two different pieces of evidence on the same subject; it is described only in words they contain."""
-    sides = [one for key in (each.left, each.right) for one in evidence if one.key == key.strip().lower()]
-    if len(sides) != 2 or sides[0].key == sides[1].key:
-        return None
-    ours, theirs = (frozenset(content_terms(side.passage.text)) for side in sides)
-    if len(ours & theirs) < 2:
-        return None
-    about = claims.accept_gap(each.about, f"{question} {sides[0].passage.text}", sides)
-    return Conflict(sides[0].key, sides[1].key, about)
 
 
 def read_direct(reply: Direct, by: str) -> Drafted:

@@ -333,8 +333,14 @@ def notes(answer: Answer) -> list[str]:
 def searched(answer: Answer) -> list[str]:
     """What was searched for, and why the search ended: for those who want to know."""
     lines = [f"“{one_line(each.query)}”: {each.found} passages" for each in answer.searched]
-    ended = f"The search ended because {STOP_TEXT.get(answer.stopped, answer.stopped)}."
-    return [*lines, ended] if answer.stopped else lines
+    return [*lines, f"The search ended because {why_ended(answer)}."] if answer.stopped else lines
+
+
+def why_ended(answer: Answer) -> str:
+    """Why the search ended; for a refusal the evidence was not enough, whatever the search was told."""
+    if answer.outcome is Outcome.abstained and answer.stopped == "sufficient":
+        return "what was found looked like an answer, and is none"
+    return STOP_TEXT.get(answer.stopped, answer.stopped)
 
 
 def _conflicts(answer: Answer, cited: Cited) -> list[str]:

@@ -351,7 +351,7 @@ def answer_view(
             for each in given.conflicts
             if each.left in numbers and each.right in numbers  # otherwise a document was removed since
         ),
-        stopped=render.STOP_TEXT.get(given.stopped, given.stopped),
+        stopped=render.why_ended(given),
         unread=tuple(file_name(uri) for uri in given.unread),
         remarks=tuple(render.notes(given)),
     )

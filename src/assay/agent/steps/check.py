@@ -5,6 +5,7 @@ the draft's."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from assay.agent.context import RunContext, mark, run_before, run_in_order
@@ -109,6 +110,7 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
                 missing=judgement.missing,
                 beside=not judgement.answers,
                 final=True,
+                conflicts=judgement.conflicts,
             )
 
 
@@ -219,7 +221,7 @@ async def _judge(run: Run, context: RunContext, group: Placed, accepted: Sequenc
         return first
     pairs = zip(first.claims, reversed(again.claims), strict=True)
     claims = tuple(agree(one, two, mark=context.marks_disagreement) for one, two in pairs)
-    return Judgement(claims, first.by, first.answers, first.missing, first.search)
+    return replace(first, claims=claims)
 
 
 def _read_whole(run: Run, context: RunContext) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from assay.language import facts
 from assay.language.injection import is_command, is_suspicious, note_taint
 from assay.language.quantities import figures, numbers
 from assay.language.sentences import split_sentences
-from assay.language.terms import content_terms, fold_case, stem_word
+from assay.language.terms import content_terms, fold_case, missing_terms, stem_word
 
 HEDGE = "The documents suggest, but do not state, that "
 OPEN = "it does not repeat what it cites, and no capable model has judged it"
@@ -244,18 +244,4 @@ def claim_terms(words: str) -> frozenset[str]:
     return (
         frozenset(term for term in content_terms(facts.remove_numbers_and_dates(words)) if len(term) > 1)
         - REPORTING_STEMS
-    )
-
-
-def missing_terms(terms: frozenset[str], there: frozenset[str]) -> frozenset[str]:
-    """The members of `terms` that are missing from `there`."""
-    return frozenset(term for term in terms if not _has_term(term, there))
-
-
-def _has_term(term: str, there: frozenset[str]) -> bool:
-    """Also matches other forms: leakage for leaks."""
-    if term in there or term.isdigit():
-        return term in there
-    return len(term) >= 5 and any(
-        len(other) >= 4 and (term.startswith(other) or other.startswith(term)) for other in there
     )
