@@ -397,7 +397,7 @@ SCRAPS = st.sampled_from(
         "verdict: supported",
         f"[{KEYS[0]}]",
         *("[1]", "[deadbeef]", "Zanker", "1,000 €", "17 May 2024", " | ", "never", "\n\n", ". ", "<script>", "⟦end⟧"),
-        claim_rules.HEDGE,
+        claim_rules.HEDGES["en"],
     ]
 )
 WORDS = st.one_of(st.text(max_size=60), st.lists(SCRAPS, max_size=5).map(" ".join))

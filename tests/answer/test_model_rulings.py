@@ -86,7 +86,7 @@ def test_a_verdict_is_one_of_four_words_or_none(verdict: object):
 
 
 def test_a_hedged_claim_says_no_more_than_what_is_partly_there():
-    hedged = replace(OPEN, text=f"{claim_rules.HEDGE}Lindqvist paid for the dam.")
+    hedged = replace(OPEN, text=f"{claim_rules.HEDGES['en']}Lindqvist paid for the dam.")
     assert judged(hedged, ruling("partial", "built in 1931 by Mara Lindqvist")).verdict is Verdict.supported
     assert judged(hedged, ruling("partial")).verdict is Verdict.partial  # it too needs words
     assert judged(hedged, ruling("unsupported", DAM)).verdict is Verdict.unsupported

@@ -54,13 +54,21 @@ def test_a_rewritten_claim_stays_as_it_was_written_and_has_no_verdict_yet():
 
 def test_a_hedge_says_that_it_is_one_and_is_written_once():
     made = revision("hedge", "The dam was built by the county.", KEY)
-    assert made.claim and made.claim.text == f"{claim_rules.HEDGE}the dam was built by the county."
+    assert made.claim and made.claim.text == f"{claim_rules.HEDGES['en']}the dam was built by the county."
     again = revision("hedge", made.claim.text, KEY)
-    assert again.claim and again.claim.text.count(claim_rules.HEDGE) == 1
+    assert again.claim and again.claim.text.count(claim_rules.HEDGES["en"]) == 1
     same = revision("hedge", FAILED.text, KEY)
-    assert same.claim and same.claim.text == f"{claim_rules.HEDGE}the dam above Coldwell was built in 1960."
+    assert same.claim and same.claim.text == f"{claim_rules.HEDGES['en']}the dam above Coldwell was built in 1960."
     named = revision("hedge", "Lindqvist built the dam.", KEY)
     assert named.claim and named.claim.text.endswith("that Lindqvist built the dam.")
+
+
+@pytest.mark.parametrize("language", sorted(claim_rules.HEDGES))
+def test_a_hedge_is_in_the_language_of_the_answer(language: str):
+    said = revise.Revision(claim=1, action="hedge", text="Lindqvist bezahlte den Damm.", cites=[KEY])
+    made = revise.read(revise.Revisions(revisions=[said]), [(3, FAILED)], EVIDENCE, "m", language)[0]
+    assert made.claim and made.claim.text == f"{claim_rules.HEDGES[language]}{said.text}"
+    assert claim_rules.unhedged(made.claim.text) == said.text
 
 
 @pytest.mark.parametrize(

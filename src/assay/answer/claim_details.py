@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.answer.checking import working
-from assay.answer.checking.claim_rules import HEDGE, cited_texts
+from assay.answer.checking.claim_rules import cited_texts, unhedged
 from assay.answer.checking.judge import DIFFER, Documents, sources_of
 from assay.core.events import RULES, Checked, Event
 from assay.core.types import Answer, Basis, Claim, Derivation, Evidence
@@ -93,7 +93,7 @@ def show_working(claim: Claim, evidence: Sequence[Evidence], document: Documents
         return None
     cited = [each for each in evidence if each.key in claim.cites]
     texts = cited_texts(cited, sources_of(cited, document))
-    proof = working.prove(claim.text.removeprefix(HEDGE), own, texts)
+    proof = working.prove(unhedged(claim.text), own, texts)
     expression = proof.steps[0] if proof.steps else f"{own.expression} = {own.result} {own.unit}".strip()
     if own.unproven:
         expression = f"{expression} (not checked by code: {own.unproven})"

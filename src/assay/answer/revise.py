@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from assay.answer import claims
 from assay.answer.checking import repetition
 from assay.answer.checking.cells import NO_CELL
-from assay.answer.checking.claim_rules import HEDGE, claim_terms
+from assay.answer.checking.claim_rules import HEDGES, claim_terms, unhedged
 from assay.answer.claims import Sources, quotations
 from assay.answer.draft import CITES, Stated, calculation_schema, cells_schema, has_tables, how_to, with_proofs
 from assay.core.events import RULES, Revised, RevisionCause
@@ -97,24 +97,28 @@ def build_prompt(
     return {**values, "evidence": quotations(evidence, sources, mark, left, cells=cells)[0]}
 
 
-def read(reply: Revisions, failed: Sequence[tuple[int, Claim]], evidence: Sequence[Evidence], by: str) -> list[Revised]:
-    """What becomes of each claim; of one that the reply leaves out, nothing."""
+def read(
+    reply: Revisions, failed: Sequence[tuple[int, Claim]], evidence: Sequence[Evidence], by: str, language: str = "en"
+) -> list[Revised]:
+    """What becomes of each claim; of one that the reply leaves out, nothing. `language` is that of the answer."""
     revisions = {each.claim: each for each in reversed(reply.revisions)}
     none = Revision(claim=0, action="drop")
     return [
-        _read_one(revisions.get(number, none), place, claim, evidence, by)
+        _read_one(revisions.get(number, none), place, claim, evidence, by, language)
         for number, (place, claim) in enumerate(failed, 1)
     ]
 
 
-def _read_one(revision: Revision, place: int, claim: Claim, evidence: Sequence[Evidence], by: str) -> Revised:
+def _read_one(
+    revision: Revision, place: int, claim: Claim, evidence: Sequence[Evidence], by: str, language: str
+) -> Revised:
     """The revised claim. It must cite evidence of this run. A repetition counts as kept, unless it
     is hedged."""
     if revision.action == "drop":
         return Revised(place, None, claim.why, by)
     as_it_was = replace(claim, verdict=None, why="", by="", carried_by=())
     known = {each.key for each in evidence}
-    found, _ = claims.split_claims(revision.text.removeprefix(HEDGE), revision.cites, known, whole=True)
+    found, _ = claims.split_claims(unhedged(revision.text), revision.cites, known, whole=True)
     repeated = revision.action == "rewrite" and found and found[0].text == claim.text
     if revision.action == "keep" or not found or repeated:
         more = tuple(dict.fromkeys((*claim.cites, *(key for key in revision.cites if key in known))))[:CITES]
@@ -125,7 +129,7 @@ def _read_one(revision: Revision, place: int, claim: Claim, evidence: Sequence[E
     if not found[0].cites:
         return Revised(place, None, "what was written instead cites nothing", by)
     if revision.action == "hedge":
-        return Revised(place, Claim(_hedge(found[0].text), found[0].cites), "only suggested", by)
+        return Revised(place, Claim(_hedge(found[0].text, language), found[0].cites), "only suggested", by)
     # Without cells of its own, the same figures are still those of the cells that were named for them.
     same = _amounts(found[0].text) == _amounts(claim.text)
     rewritten = replace(found[0], cells=claim.cells if same else ())
@@ -141,11 +145,11 @@ def _amounts(words: str) -> frozenset[str]:
     return frozenset(each.text for each in numbers(words) if not YEAR.fullmatch(each.text))
 
 
-def _hedge(words: str) -> str:
-    """The sentence with a hedge in front; its first word keeps its capital if it is a name."""
-    first = words.split(maxsplit=1)[0].lower()
-    plain = first in stop_words() or facts.is_plain(first)
-    return HEDGE + (words[:1].lower() + words[1:] if plain else words)
+def _hedge(words: str, language: str) -> str:
+    """The sentence with a hedge in front; in English its first word keeps its capital if it is a name."""
+    first, hedge = words.split(maxsplit=1)[0].lower(), HEDGES.get(language, HEDGES["en"])
+    plain = hedge == HEDGES["en"] and (first in stop_words() or facts.is_plain(first))
+    return hedge + (words[:1].lower() + words[1:] if plain else words)
 
 
 def quote_instead(place: int, claim: Claim, run: Run) -> Revised:

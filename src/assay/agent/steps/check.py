@@ -37,6 +37,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run, seal_of
 from assay.core.types import Answer, Claim, Evidence, Verdict
+from assay.language.identify import identify_language
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -328,7 +329,8 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if isinstance(reply, NoReply):
         revised = [revising.quote_instead(place, claim, run) for place, claim in revisable]
     else:
-        revised = revising.read(reply[0], revisable, run.evidence, reply[1])
+        said = " ".join((run.question, *(claim.text for claim in run.claims_by_place.values())))
+        revised = revising.read(reply[0], revisable, run.evidence, reply[1], identify_language(said) or "en")
     for each in revised:
         if each.place in due:
             yield each

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from assay import prompts
 from assay.answer.checking import claim_rules
-from assay.answer.checking.claim_rules import HEDGE, by_rule, cited_texts
+from assay.answer.checking.claim_rules import by_rule, cited_texts, unhedged
 from assay.answer.claims import Disputed, Sources, accept_gap, quotations, read_conflict
 from assay.answer.weigh import quote
 from assay.core.events import RULES
@@ -310,7 +310,7 @@ def _claim_lines(number: int, request: JudgeRequest) -> str:
     """A claim on a line of its own, so that its text cannot look like another claim, and notes below it."""
     claim = request.claims[number - 1]
     label = "heading, " if number - 1 in request.headings else "opinion, " if number - 1 in request.opinions else ""
-    lines = [f"Claim {number} ({label}cites {', '.join(claim.cites)}): {_flat(claim.text.removeprefix(HEDGE))}"]
+    lines = [f"Claim {number} ({label}cites {', '.join(claim.cites)}): {_flat(unhedged(claim.text))}"]
     if work := claim.working:
         read = "; ".join(f"“{_flat(each.words)}” from {each.cite}" for each in work.operands)
         checked = f"not checked by code, since {_flat(work.unproven)}" if work.unproven else "computed by code"
@@ -352,7 +352,7 @@ def combine(
     if claim.verdict not in (Verdict.supported, Verdict.partial):
         return claim
     verdict = Verdict(ruling.verdict)
-    if verdict is Verdict.partial and claim.text.startswith(HEDGE):
+    if verdict is Verdict.partial and claim.text != unhedged(claim.text):
         verdict = Verdict.supported  # a hedged claim says no more than that
     reason = _flat(ruling.why)[:300] or (FOLLOWS if verdict is Verdict.supported else NO_REASON)
     judged = note_taint(replace(claim, verdict=verdict, why=reason, by=by), evidence)  # no model removes the taint
