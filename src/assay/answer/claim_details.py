@@ -20,6 +20,7 @@ BASIS_TEXT = {each: each.value for each in Basis} | {
 }
 DERIVED = {
     Derivation.cell: Basis.table,
+    Derivation.facts: Basis.table,
     Derivation.rows: Basis.table,
     Derivation.extreme: Basis.comparison,
     Derivation.counted: Basis.counted,

@@ -165,12 +165,12 @@ def _covered(row: TableRow, text: str, quote: Span | None) -> frozenset[int]:
     filled = [(place, cell) for place, cell in enumerate(row.cells) if cell.text and cell.start >= row.start]
     starts = sorted(cell.start for _, cell in filled)
     found = frozenset(
-        place for place, cell in filled if cell.start < end and start < _written_to(cell, text, starts, row.end)
+        place for place, cell in filled if cell.start < end and start < written_to(cell, text, starts, row.end)
     )
     return found or frozenset(place for place, _ in filled[:1])
 
 
-def _written_to(cell: TableCell, text: str, starts: Sequence[int], end: int) -> int:
+def written_to(cell: TableCell, text: str, starts: Sequence[int], end: int) -> int:
     """Where a cell ends. One of several pieces, as "$" and "12", has the offsets of its first: it ends before the next cell."""
     if "".join(text[cell.start : cell.end].split()) == "".join(cell.text.split()):
         return cell.end
