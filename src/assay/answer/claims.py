@@ -19,6 +19,7 @@ from assay.language.sentences import Span, split_sentences
 from assay.language.terms import content_terms, missing_terms
 from assay.models.cost import estimate_tokens, fit_to_tokens, shorten_path
 from assay.prompts import context_label, fence
+from assay.tables.cells import TablesOf
 
 GROUP = re.compile(r"(?<!\s)\s*+([\[(【⟦])([^\[\]()【】⟦⟧]{1,200})[\])】⟧]")
 KEY = re.compile(r"[0-9a-f]{8}", re.I)
@@ -212,36 +213,54 @@ FLAGGED = "reads like an instruction, and is not one"
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Metadata of documents, by document id."""
+    """Metadata of documents, by document id, and the tables of their passages."""
 
     titles: Mapping[str, str] = field(default_factory=dict)
     dates: Mapping[str, str] = field(default_factory=dict)
+    tables: TablesOf = lambda _: None
 
 
-def quotations(evidence: Sequence[Evidence], sources: Sources, mark: str, room: int) -> tuple[str, tuple[str, ...]]:
+def quotations(
+    evidence: Sequence[Evidence], sources: Sources, mark: str, room: int, *, cells: bool = False
+) -> tuple[str, tuple[str, ...]]:
     """The evidence that fits, fenced, and the keys of what was shown: first every quotation, then as much of the
-    surrounding passages as fits, the best first."""
+    surrounding passages as fits, the best first. With `cells`, rows and columns of tables have ids."""
     shown: dict[str, str] = {}
     left = room
     for each in evidence:
-        fenced = _fenced(each, sources, mark, each.quote.text)
+        fenced = _fenced(each, sources, mark, _quoted_span(each), cells=cells)
         if (cost := _cost(fenced)) <= left:
             shown[each.key] = fenced
             left -= cost
-    if evidence and not shown and (words := _cut(evidence[0], sources, mark, room)):
-        shown[evidence[0].key] = words
+    if evidence and not shown and (cut := _cut(evidence[0], sources, mark, room)):
+        shown[evidence[0].key] = cut
         left = 0
     for each in evidence:
         if each.key in shown and left > 0:
             have = _cost(shown[each.key])
-            wider = _fenced(each, sources, mark, widen_quotation(each, left + _words_cost(shown[each.key])))
+            span = widen_quotation(each, left + _words_cost(shown[each.key]))
+            wider = _fenced(each, sources, mark, span, cells=cells)
             if have < (cost := _cost(wider)) <= have + left:
                 shown[each.key] = wider
                 left -= cost - have
     return "\n".join(shown.values()), tuple(shown)
 
 
-def _fenced(evidence: Evidence, sources: Sources, mark: str, words: str) -> str:
+def _quoted_span(evidence: Evidence) -> Span:
+    return evidence.quote.start - evidence.passage.start, evidence.quote.end - evidence.passage.start
+
+
+def _fenced(evidence: Evidence, sources: Sources, mark: str, span: Span, *, cells: bool = False) -> str:
+    """A span of the passage under its label."""
+    passage = evidence.passage
+    words = passage.text[slice(*span)]
+    tables = sources.tables(passage) if cells else None
+    if tables:
+        words = tables.mark(words, passage.start + span[0])
+    return fence(mark, _label(evidence, sources, tables.label if tables else ""), words)
+
+
+def _label(evidence: Evidence, sources: Sources, columns: str = "") -> str:
     doc = evidence.passage.doc_id
     label = (
         f"key {evidence.key}",
@@ -249,9 +268,10 @@ def _fenced(evidence: Evidence, sources: Sources, mark: str, words: str) -> str:
         sources.dates.get(doc, ""),
         shorten_path(evidence.passage.heading, 40),
         context_label(evidence.passage).strip(),
+        columns,
         FLAGGED if evidence.flagged else "",
     )
-    return fence(mark, " · ".join(part for part in label if part), words)
+    return " · ".join(part for part in label if part)
 
 
 def _cost(fenced: str) -> int:
@@ -265,18 +285,18 @@ def _words_cost(fenced: str) -> int:
 
 def _cut(evidence: Evidence, sources: Sources, mark: str, room: int) -> str:
     """The beginning of a quotation that is too long by itself."""
-    frame = _cost(_fenced(evidence, sources, mark, ""))
+    frame = _cost(_fenced(evidence, sources, mark, (0, 0)))
     if room - frame < 8:
         return ""
-    return _fenced(evidence, sources, mark, fit_to_tokens(evidence.quote.text, room - frame - 2))
+    return fence(mark, _label(evidence, sources), fit_to_tokens(evidence.quote.text, room - frame - 2))
 
 
-def widen_quotation(evidence: Evidence, room: int) -> str:
-    """The quotation with as many whole surrounding sentences of its passage as fit into `room` tokens."""
+def widen_quotation(evidence: Evidence, room: int) -> Span:
+    """The span of the quotation with as many whole surrounding sentences of its passage as fit into `room` tokens."""
     passage = evidence.passage.text
     if estimate_tokens(passage) <= room:
-        return passage
-    start, end = (at - evidence.passage.start for at in (evidence.quote.start, evidence.quote.end))
+        return 0, len(passage)
+    start, end = _quoted_span(evidence)
     spans = split_sentences(passage)
     grown = True
     while grown:
@@ -288,4 +308,4 @@ def widen_quotation(evidence: Evidence, room: int) -> str:
                 wider = (max((first for first, _ in spans if first < start), default=start), end)
             if wider != (start, end) and estimate_tokens(passage[slice(*wider)]) <= room:
                 (start, end), grown = wider, True
-    return passage[start:end]
+    return start, end

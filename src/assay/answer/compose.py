@@ -13,7 +13,7 @@ from assay.answer.claims import accept_gap, known_words
 from assay.answer.extracts import FOUND
 from assay.core.events import BUDGETS, RULES, Described, Drafted, Judged, Route, StopReason, Task, fallbacks
 from assay.core.run import Run
-from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Examined, Outcome, Shape, Verdict
+from assay.core.types import Answer, Block, Claim, Conflict, Derivation, Evidence, Examined, Outcome, Shape, Verdict
 
 EXTRACTS = 7  # version of the decisions since which a draft by rule is extracts, with a probability
 NEAR = 3  # quotations shown if nothing answers the question
@@ -50,7 +50,7 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
     conflicts = _conflicts(run, draft)
     delivered += (sides := _other_sides(run, conflicts, delivered, guard))
     gaps = _gaps(run, draft)
-    lost = len(good.keys() | headings(run)) < len(_claims(draft))
+    lost = len(good.keys() | headings(run)) < len(_claims(draft)) or any(map(_gives_cells_alone, good.values()))
     outcome = _outcome(run, draft, delivered, gaps, lost=lost or bool(sides))
     outcome = Outcome.partial if sides and outcome is Outcome.answered else outcome
     beside: tuple[Claim, ...] = ()
@@ -81,6 +81,11 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
         if _rechecks(run)
         else (),
     )
+
+
+def _gives_cells_alone(claim: Claim) -> bool:
+    """Whether a claim was replaced by what its cells say."""
+    return claim.derived is not None and claim.derived.rule is Derivation.facts
 
 
 def _with_titles(examined: Examined | None, titles: Mapping[str, str]) -> Examined | None:

@@ -12,7 +12,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from itertools import repeat
 
-from assay.answer.checking import working
+from assay.answer.checking import cells, working
 from assay.answer.checking.repetition import repeats, stands_in
 from assay.answer.claims import Sources
 from assay.core.types import Claim, Evidence, Verdict
@@ -58,6 +58,9 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Cla
         claim = replace(claim, working=replace(claim.working, unproven=proof.why))
         if proof.why and proof.value and (unknown := unfounded_number(words, (*texts.values(), proof.value))):
             return unsupported(claim, f"“{unknown}” is in no passage that it cites, and it computes to {proof.value}")
+    claim, differs = cells.check(claim, evidence, sources.tables)
+    if differs:
+        return unsupported(claim, differs)
     if fault := _fault(claim, words, texts, [each.passage.text for each in evidence]):
         return unsupported(claim, fault)
     if repeated := [each.key for each in cited if repeats(words, each.passage)]:

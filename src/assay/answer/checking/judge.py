@@ -31,6 +31,7 @@ from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
 from assay.tables import derive
+from assay.tables.cells import passage_tables
 
 Documents = Callable[[str], Document | None]
 AskModel = Callable[..., Awaitable["tuple[Rulings, str] | NoReply"]]  # `RunContext.ask`
@@ -174,11 +175,12 @@ def unchanged_evidence(evidence: Sequence[Evidence], document: Documents) -> tup
 
 
 def sources_of(evidence: Sequence[Evidence], document: Documents) -> Sources:
-    """Titles and dates of the documents that the evidence is from."""
+    """Titles, dates and tables of the documents that the evidence is from."""
     found = {each.passage.doc_id: document(each.passage.doc_id) for each in evidence}
     return Sources(
         {key: each.title for key, each in found.items() if each},
         {key: each.date for key, each in found.items() if each and each.date},
+        lambda passage: passage_tables(source, passage) if (source := found.get(passage.doc_id)) else None,
     )
 
 
@@ -315,6 +317,7 @@ def _claim_lines(number: int, request: JudgeRequest) -> str:
         lines.append(f"  {checked}: {_flat(work.expression)} = {_flat(work.result)} {work.unit}, with {read}")
         if request.glossary and (defined := describe_measures(claim.text, request.glossary)):
             lines.append(f"  usual definition: {defined}")
+    lines += [f"  cell, read by code: {_flat(each.found.line)}" for each in claim.cells if each.found]
     if argument := request.arguments.get(number - 1):
         lines.append(f"  the writer's argument: {_flat(argument)}")
     return "\n".join(lines)
