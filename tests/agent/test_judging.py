@@ -180,6 +180,15 @@ async def test_a_hedged_claim_is_judged_as_one(folder: Path):
     assert told(run)[1] == "The documents suggest, but do not state, that the ferry to Oster is a diesel ship."
 
 
+async def test_a_claim_in_german_is_hedged_in_german(folder: Path):
+    long = "Die Überfahrt von Velden nach Oster dauert mit der Fähre 45 Minuten [{takes 45}]."
+    ship = "Die Fähre nach Oster ist ein Dieselschiff [{takes 45}]."
+    check = [verdicts("supported", "unsupported"), verdicts("partial")]
+    script = model(write=writes(long, ship), check=check, revise=hedges(ship))
+    run, _ = await ask(folder, script, "Wie lange dauert die Fahrt nach Oster, und was für ein Schiff ist die Fähre?")
+    assert told(run) == [plain(long), f"Die Dokumente legen nahe, sagen aber nicht: {plain(ship)}"]
+
+
 # --- what no model brings about -------------------------------------------------------------------------------------
 
 LIES = {
