@@ -94,7 +94,7 @@ class _FirstClaims:
                 yield event
             elif event.place in self.checked and event.place not in first:
                 continue
-            ruled = self.by_code(event.claim)
+            ruled = self.by_code(event.place, event.claim)
             if self.context.judge.needs_model(ruled):
                 open_ += [(event.place, ruled)] if event.place in first else []
             elif event.place not in self.checked:
