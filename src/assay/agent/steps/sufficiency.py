@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 from assay.agent import prompt_window
 from assay.agent.context import Limits, RunContext, run_before
 from assay.agent.steps.decide import COMPUTED, computes, matching_unread
-from assay.agent.steps.read_evidence import answer_first_step
 from assay.agent.toolbox.documents import some
 from assay.core.events import (
     ANSWER_NOW,
@@ -174,13 +173,8 @@ def _join(values: Sequence[str]) -> str:
 
 
 async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """What the first of two questions found. No rule says that the evidence is enough, or what it lacks."""
-    if computes(run):
-        yield Judged(False, (), COMPUTED["answer"])
-        return
-    if answered := await answer_first_step(run, context):
-        yield answered
-    yield Judged(False)
+    """No rule says that the evidence is enough, or what it lacks."""
+    yield Judged(False, (), COMPUTED["answer"] if computes(run) else "")
 
 
 async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
