@@ -306,11 +306,11 @@ async def test_a_judge_that_is_never_content_reopens_the_search_exactly_once(fol
 
 
 async def test_what_a_search_is_not_said_to_find_reopens_nothing(folder: Path):
-    lacks = model(check=supported(missing=["what the keeper is paid"]))
+    lacks = model(check=supported(missing=["the name of who tends"]))
     with ChatServer(lacks.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, TENDED, mode=Mode.thorough)
     assert run.reopened is None and len(events(run, Drafted)) == 1
-    assert run.answer is not None and run.answer.gaps == ("what the keeper is paid",)
+    assert run.answer is not None and run.answer.gaps == ("the name of who tends",)
 
 
 async def test_what_was_done_in_haste_is_judged_and_not_reopened(folder: Path):
@@ -323,14 +323,14 @@ async def test_what_was_done_in_haste_is_judged_and_not_reopened(folder: Path):
 
 @pytest.mark.parametrize("by_person", [False, True], ids=["by the model", "by the person"])
 async def test_what_a_look_up_misses_is_researched_unless_the_person_asked_for_one(folder: Path, by_person: bool):
-    lacks = model(route=lookup(), check=supported(missing=["the height"], search="height of the tower"))
+    lacks = model(route=lookup(), check=supported(missing=["the number of the beacon"], search="height of the tower"))
     with ChatServer(lacks.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, TENDED, route=Route.lookup if by_person else None)
         again = await workspace.questions.replay(run)
     routes = [event.route for event in events(run, Routed)]
     assert routes == ([Route.lookup] if by_person else [Route.lookup, Route.research])
     assert ("height of the tower" in [call.arguments.get("query") for call in run.calls]) is not by_person
-    assert run.answer is not None and run.answer.gaps == ("the height",)
+    assert run.answer is not None and run.answer.gaps == ("the number of the beacon",)
     assert again.same and not again.differences
 
 

@@ -87,7 +87,7 @@ def test_the_prompts_take_what_is_laid_out_and_show_no_key():
         ("direct", {"question": "Hello", "history": ""}),
         ("check", {"evidence": "", "claims": "", "whole": "", "count": "0"}),
         ("check_answer", {"question": "", "accepted": "", "today": ""}),
-        ("revise", {"question": "", "claims": "", "evidence": "", "calculations": ""}),
+        ("revise", {"question": "", "claims": "", "standing": "", "evidence": "", "calculations": ""}),
     ):
         words = prompts.render(name, **dict.fromkeys(values, ""))
         assert not re.search(r"\b[0-9a-f]{8}\b", str(words))
@@ -218,11 +218,10 @@ def test_rows_make_a_table_whose_heading_names_the_columns():
     assert plain.shape is Shape.list
 
 
-def test_what_is_said_to_be_missing_is_kept_only_if_it_is_about_the_question():
-    found = draft.read(
-        written(missing=["how long telemetry is archived", "Zanker is a thief"]), QUESTION, EVIDENCE, "m"
-    )
-    assert found.missing == ("how long telemetry is archived",) and found.blocks == ()
+def test_what_is_said_to_be_missing_is_told_in_words_of_the_question_unless_it_names_nothing_else():
+    told = ["the exact number of days for telemetry", "Zanker is a thief"]
+    found = draft.read(written(missing=told), QUESTION, EVIDENCE, "m")
+    assert found.missing == (told[0], QUESTION) and found.blocks == ()
 
 
 def test_a_direct_answer_has_no_claims_and_no_citations():

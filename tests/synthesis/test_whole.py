@@ -332,6 +332,16 @@ async def test_a_synthesis_is_replayed_from_its_record(pipeline: Pipeline, folde
         assert len(server.requests) == before, "no model is asked"
 
 
+async def test_a_synthesis_whose_time_was_used_up_is_replayed_from_its_record(folder: Path, server: ChatServer):
+    with opened(folder, server, synthesis_seconds=0.01) as workspace:
+        run = await synthesised(workspace)
+        account = workspace.syntheses.account(run.id)
+        assert run.stopped is not None and all(row.reason for row in account.ledger)
+        context = await run_context_for(workspace.context, run)
+        for searchable in (True, False):
+            assert (await replay(run, context, searchable=searchable)).differences == ()
+
+
 async def test_a_budget_that_runs_out_ends_in_an_account_that_says_so(folder: Path, server: ChatServer):
     with opened(folder, server, synthesis_calls=3) as workspace:
         run = await synthesised(workspace)

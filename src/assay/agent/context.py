@@ -19,12 +19,13 @@ from assay.answer.claims import Sources
 from assay.answer.weigh import Assessor, BatchLimits
 from assay.core.events import Event, Mode, ModelReplied, Narrowed, Stopped, StopReason, Withheld
 from assay.core.run import Run
-from assay.core.types import Answer, Document
+from assay.core.types import Answer, Document, Passage
 from assay.language.glossary import Glossary, load_glossary
 from assay.models.ask import UNKNOWN_WINDOW, ask
 from assay.models.llm import Role
 from assay.models.meter import Meter, NoReply
 from assay.prompts import fence_mark
+from assay.tables.cells import PassageTables, passage_tables
 
 ROUNDS = {Mode.quick: 3, Mode.balanced: 5, Mode.thorough: 10}
 SET_ROUNDS = {
@@ -55,6 +56,11 @@ class Limits:
     seconds: float = 900.0
     seconds_left: Callable[[], float] = lambda: 900.0
 
+    @property
+    def late(self) -> bool:
+        """Whether the rest of the time is for writing and checking."""
+        return self.seconds_left() <= self.kept_back * self.seconds
+
     def rounds_for(self, run: Run) -> int:
         """The rounds that this kind of question is allowed."""
         return self.set_rounds if run.every else self.rounds
@@ -62,7 +68,7 @@ class Limits:
     def reached(self, run: Run) -> Stopped | None:
         if run.rounds >= self.rounds_for(run):
             return Stopped(StopReason.rounds, f"{run.rounds} rounds of searching were allowed")
-        if self.seconds_left() <= self.kept_back * self.seconds:
+        if self.late:
             return Stopped(StopReason.time, f"{self.seconds:g} seconds were allowed for this question")
         used, share = run.usage, 1 - self.kept_back
         if self.calls and used.calls >= share * self.calls:
@@ -169,10 +175,11 @@ class RunContext:
     flushed: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0)  # returns when all that was recorded is on disk
     _titles: dict[str, str] = field(default_factory=dict)
     _dates: dict[str, str] = field(default_factory=dict)
+    _tables: dict[str, PassageTables | None] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Drop cached document lookups: some documents may no longer be readable."""
-        for known in (self._titles, self._dates, self.tool_context.seen, self.tool_context.searched):
+        for known in (self._titles, self._dates, self._tables, self.tool_context.seen, self.tool_context.searched):
             known.clear()
 
     def small(self, role: Role) -> bool:
@@ -221,7 +228,14 @@ class RunContext:
     def sources(self, run: Run) -> Sources:
         """Metadata of the documents that the evidence is from."""
         self._look_up_dates({each.passage.doc_id for each in run.evidence})
-        return Sources(self.titles(run), {doc: date for doc, date in self._dates.items() if date})
+        return Sources(self.titles(run), {doc: date for doc, date in self._dates.items() if date}, self._tables_of)
+
+    def _tables_of(self, passage: Passage) -> PassageTables | None:
+        """The tables of a passage; cached, since every prompt and every check asks."""
+        if passage.id not in self._tables:
+            document = self.document(passage.doc_id)
+            self._tables[passage.id] = passage_tables(document, passage) if document else None
+        return self._tables[passage.id]
 
     def dated_titles(self, run: Run) -> dict[str, str]:
         """Titles of the found documents, each with its date, for prompts."""

@@ -4,6 +4,7 @@ A step only yields events."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from enum import Enum, member
 
@@ -18,7 +19,7 @@ from assay.agent.steps.plan import plan, replan_due
 from assay.agent.steps.route import pause, pause_due, route, route_due
 from assay.agent.steps.sufficiency import reopen, reopen_due, stop, sufficiency
 from assay.agent.steps.turn import recall, recall_due, rephrase, summarise, summary_due
-from assay.core.errors import ModelError
+from assay.core.errors import ModelError, Stalled
 from assay.core.events import ANSWER_NOW, Checkpoint, Event, Failed, ModelReplied, Resumed, Revised, Route, StopReason
 from assay.core.run import Run
 
@@ -57,8 +58,11 @@ async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield event
 
 
-async def run_steps(run: Run, context: RunContext, after: Callable[[Run], Enum | None]) -> AsyncIterator[Event]:
-    """The loop shared by all kinds of runs. `after` names the next step, or returns None when the run is done."""
+async def run_steps(
+    run: Run, context: RunContext, after: Callable[[Run], Enum | None], late: Callable[[Run], bool] = lambda run: False
+) -> AsyncIterator[Event]:
+    """The loop shared by all kinds of runs. `after` names the next step, or returns None when the run is done; `late` ends a
+    step that has more to do. A step that records nothing would be named for ever: then the run fails."""
     log = Log(run, context.record, context.flushed)
     if (meter := context.meter) is not None:
         # A reply that this run has not recorded may be recorded by the synthesis it is part of.
@@ -72,11 +76,17 @@ async def run_steps(run: Run, context: RunContext, after: Callable[[Run], Enum |
                 for each in await log.unseen():
                     yield each
                 continue
-            async for event in step.value(log.run, context):
-                log.add(event)
-                for each in await log.unseen():
-                    yield each
-    except ModelError as error:
+            before = log.run
+            async with aclosing(step.value(before, context)) as events:
+                async for event in events:
+                    log.add(event)
+                    for each in await log.unseen():
+                        yield each
+                    if late(log.run):
+                        break
+            if log.run is before:
+                raise Stalled(f"The step “{step.name.lower()}” recorded nothing, so that the run cannot go on.")
+    except (ModelError, Stalled) as error:
         log.add(Failed(type(error).__name__, str(error)))
         for each in await log.unseen():
             yield each

@@ -22,6 +22,10 @@ class ModelError(AssayError):
     """For the operator: an endpoint refused the request, failed or violated its protocol. The run stays resumable."""
 
 
+class Stalled(AssayError):
+    """A step of a run recorded nothing: it would be taken for ever."""
+
+
 class TooLong(ModelError):
     """A prompt is longer than the model's window; it is shortened and sent again. `window` is how many tokens the model has,
     where the endpoint said so."""

@@ -12,7 +12,7 @@ checked and found supported.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import groupby
@@ -215,13 +215,25 @@ def _stage_at(recorded: Run, before: Run) -> Piece | None:
     from assay.synthesis.pipeline import next_stage
 
     place = len(before.events)
-    stage = next_stage(before) if not isinstance(recorded.events[place], ASIDE) else None
+    events = recorded.events
+    stage = next_stage(before) if not isinstance(events[place], (*ASIDE, Stopped)) else None
     if stage is None:
         return None
     end = place + 1
-    while end < len(recorded.events) and next_stage(Run(recorded.id, recorded.events[:end])) is stage:
+    while end < len(events) and next_stage(Run(recorded.id, events[:end])) is stage:
+        if isinstance(events[end], Stopped):  # the time was used up amid the stage: the rest was not made
+            break
         end += 1
-    return end, stage.name, stage.value
+    else:
+        return end, stage.name, stage.value
+    known = set(map(_canonical, events[place:end]))
+    return end, stage.name, lambda run, context: _only(stage.value(run, context), known)
+
+
+async def _only(events: AsyncIterator[Event], known: Set[str]) -> AsyncIterator[Event]:
+    async for event in events:
+        if _canonical(event) in known:
+            yield event
 
 
 def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Replay:
@@ -268,7 +280,10 @@ async def _replay_synthesis(recorded: Run, context: RunContext) -> Replay:
     heard = RecordedReplies([event for event in recorded.events if isinstance(event, ModelReplied)])
     context = bind_record(context, recorded, recorded.events, heard)
     again = Run(recorded.id, recorded.events[:1])
-    async for event in pipeline.carry_on(again, context):
+    stop = next((place for place, each in enumerate(_in_order(recorded)) if isinstance(each, Stopped)), None)
+    seconds = lambda: 0.0 if stop is not None and len(_in_order(again)) >= stop else context.limits.seconds  # noqa: E731
+    limits = replace(context.limits, seconds_left=seconds)
+    async for event in pipeline.carry_on(again, replace(context, limits=limits)):
         if isinstance(event, Answered):  # replies cost what they cost then
             event = Answered(replace(event.answer, usage=recorded.usage))
         again = again.then(event)

@@ -15,7 +15,8 @@ from assay.synthesis import state
 from assay.synthesis.read import unseen_passages
 
 THIN = 2  # a readable document with fewer insights is read once more
-NOT_FOUND = "no sentence of it could be quoted"
+NOT_FOUND = "it was read, and nothing was found in it that can be quoted"
+NOT_REACHED = "the time was used up before it was read"
 ORDERS = "what was found in it reads like an instruction to a model"
 NO_CLAIM_HELD = "what it says could not be told in words that hold"
 
@@ -63,6 +64,8 @@ def _reason(run: Run, doc: str, evidence: int, claims: int) -> str:
     portrait = state.portraits(run).get(doc)
     if portrait is not None and portrait.empty:
         return portrait.empty
+    if run.stopped is not None and doc not in {event.doc_id for event in state.readings(run)}:
+        return NOT_REACHED
     if not evidence:
         found = [each.passage for each in run.found if each.passage.doc_id == doc]
         return ORDERS if found and all(is_suspicious(passage.text) for passage in found) else NOT_FOUND

@@ -13,12 +13,16 @@ from enum import Enum, member
 from assay.agent import loop
 from assay.agent.context import RunContext
 from assay.agent.steps.check import edit
-from assay.core.events import Event
+from assay.core.events import Event, Stopped, StopReason
 from assay.core.run import Run
 from assay.core.synthesis import EXPERT, Pipeline
 from assay.synthesis import audience, compare, coverage, describe, narrate, plan, read, search, settle, state
 
 PASSES = 2  # the second pass reads again what the first covered thinly
+
+
+async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    yield Stopped(StopReason.time, "the time allowed for this synthesis was nearly used up")
 
 
 class Stage(Enum):
@@ -31,6 +35,7 @@ class Stage(Enum):
     COVER = member(coverage.cover)
     COMPARE = member(compare.compare)
     PLAN = member(plan.plan)
+    STOP = member(stop)
     NARRATE = member(narrate.narrate)
     EDIT = member(edit)
     CHECK = member(settle.check)
@@ -40,13 +45,28 @@ class Stage(Enum):
 
 
 async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Continue a synthesis until it is delivered or an endpoint fails. A failed one can be resumed."""
-    async for event in loop.run_steps(run, context, next_stage):
+    """Continue a synthesis until it is delivered or an endpoint fails. A failed one can be resumed. Where its time is nearly
+    used up, it tells what it has read."""
+
+    def late(now: Run) -> bool:
+        return context.limits.late and _gathering(now) is not None
+
+    def after(now: Run) -> Stage | None:
+        return Stage.STOP if late(now) else next_stage(now)
+
+    async for event in loop.run_steps(run, context, after, late):
         yield event
 
 
 def next_stage(run: Run) -> Stage | None:
     if run.delivered or run.failed or run.held or run.rejected:
+        return None
+    return _gathering(run) or _telling(run)
+
+
+def _gathering(run: Run) -> Stage | None:
+    """The next stage up to the plan; None once there is a text, or the time was used up."""
+    if run.draft is not None or run.stopped is not None:
         return None
     if len(state.portraits(run)) < len(state.brief(run).documents):
         return Stage.DESCRIBE
@@ -57,7 +77,7 @@ def next_stage(run: Run) -> Stage | None:
     deep = state.brief(run).pipeline is Pipeline.synthesis
     if deep and state.is_capable(run) and state.spine(run) is None:
         return Stage.PLAN
-    return _telling(run)
+    return None
 
 
 def _reading(run: Run) -> Stage | None:

@@ -356,7 +356,7 @@ async def _settle(
         events.append(Described(told))
     if questions:
         events.append(Merged(questions, len(state.coverage_passes(run)) + 1))
-    return state.unrecorded(run, (*events, *points.events(maker, tuple(inexact))))
+    return [*state.unrecorded(run, events), *points.events(maker, tuple(inexact))]
 
 
 async def _by_rule(run: Run, context: RunContext, doc: str, document: Documents, maker: Maker) -> list[Event]:
@@ -368,7 +368,7 @@ async def _by_rule(run: Run, context: RunContext, doc: str, document: Documents,
         for key, words in await key_sentences.pick(context, source, points.passages, state.brief(run).focus):
             if words not in known:
                 points.add(Claim("", (key,), quote=words))
-    return state.unrecorded(run, points.events(replace(maker, by=BY_RULES.by)))
+    return points.events(replace(maker, by=BY_RULES.by))
 
 
 def _read_passages(run: Run, doc: str) -> list[Passage]:
@@ -379,7 +379,7 @@ class _Points:
     """What the reading of a document gives: insights, and their evidence."""
 
     def __init__(self, run: Run, doc: str, passages: Mapping[str, Passage], document: Documents):
-        self.doc, self.passages, self.document = doc, passages, document
+        self.run, self.doc, self.passages, self.document = run, doc, passages, document
         self.label = state.labels(run)[doc]
         self.before = [each for each in state.points(run) if each.doc_id == doc]
         self.drawn: list[Insight] = []
@@ -397,12 +397,11 @@ class _Points:
             self.evidence.setdefault(key, own)
             self.drawn.append(Insight(f"{self.label}-{len(noted) + 1}", question, self.doc, checked, note))
 
-    def events(self, maker: Maker, inexact: tuple[str, ...] = ()) -> tuple[Event, ...]:
-        gathered = tuple(self.evidence.values())
-        return (
-            Gathered(gathered, (), maker.by, inexact=inexact, fallback=maker.fallback),
-            InsightsDrawn("", tuple(self.drawn), (), maker.by, maker.fallback, self.doc),
-        )
+    def events(self, maker: Maker, inexact: tuple[str, ...] = ()) -> list[Event]:
+        """The outcome of the reading, also if nothing was drawn: it is recorded for every document, in every pass."""
+        gathered = Gathered(tuple(self.evidence.values()), (), maker.by, inexact=inexact, fallback=maker.fallback)
+        drawn = InsightsDrawn("", tuple(self.drawn), (), maker.by, maker.fallback, self.doc)
+        return [*state.unrecorded(self.run, [gathered]), drawn]
 
 
 def _locate(point: PointReply, passages: dict[str, Passage]) -> tuple[Claim, bool] | None:

@@ -5,12 +5,16 @@ the draft's."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from assay.agent.context import RunContext, mark, run_before, run_in_order
 from assay.agent.prompt_window import evidence_documents
 from assay.answer import compose
+from assay.answer import draft as drafting
 from assay.answer import revise as revising
+from assay.answer.checking import cells
+from assay.answer.checking.claim_rules import unsupported
 from assay.answer.checking.judge import Judgement, JudgeRequest, agree, batches, unchanged_evidence
 from assay.answer.claims import Sources
 from assay.core.events import (
@@ -33,6 +37,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run, seal_of
 from assay.core.types import Answer, Claim, Evidence, Verdict
+from assay.language.identify import identify_language
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -48,6 +53,12 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     document = cache(context.document)  # a synthesis has hundreds of claims on few documents
     standing = unchanged_evidence(run.evidence, document)
     capable = run.asked.has_model and not context.small(Role.check)
+    if facts := [
+        each for place, claim in before.unchecked if (each := _own_facts(place, claim, before, standing, sources))
+    ]:
+        for each in facts:
+            yield each
+        return
     unchecked = dict(run.unchecked)
     open_: list[tuple[int, Claim]] = []
     settled = dict(before.checked)
@@ -56,6 +67,13 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
             ruled = context.judge.verify(claim, run.evidence, document)
         else:
             ruled = context.judge.by_rule(claim, standing, sources)
+            asks = capable and place not in before.revised and not claim.edited and not context.small(Role.write)
+            if (
+                asks
+                and context.judge.needs_model(ruled)
+                and (why := cells.without_cell(ruled, standing, sources.tables))
+            ):
+                ruled = unsupported(ruled, why)
         if capable and context.judge.needs_model(ruled):
             open_.append((place, ruled))
         else:
@@ -93,7 +111,15 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
                 missing=judgement.missing,
                 beside=not judgement.answers,
                 final=True,
+                conflicts=judgement.conflicts,
             )
+
+
+def _own_facts(place: int, claim: Claim, run: Run, evidence: Sequence[Evidence], sources: Sources) -> Revised | None:
+    """What the cells of a claim say themselves, in its place, if it was revised and still differs from them."""
+    differs = cells.check(claim, evidence, sources.tables)[1] if place in run.revised else ""
+    facts = cells.own_facts(claim, evidence, sources.tables) if differs else None
+    return Revised(place, facts, f"what its cells say, since {differs}") if facts else None
 
 
 def judgement_due(run: Run) -> bool:
@@ -196,7 +222,7 @@ async def _judge(run: Run, context: RunContext, group: Placed, accepted: Sequenc
         return first
     pairs = zip(first.claims, reversed(again.claims), strict=True)
     claims = tuple(agree(one, two, mark=context.marks_disagreement) for one, two in pairs)
-    return Judgement(claims, first.by, first.answers, first.missing, first.search)
+    return replace(first, claims=claims)
 
 
 def _read_whole(run: Run, context: RunContext) -> tuple[str, ...]:
@@ -280,7 +306,8 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     asks = run.asked.has_model and not context.small(Role.write)
     due = dict(run.unsupported)
-    failing = run_before(run, _revises).unsupported
+    before = run_before(run, _revises)
+    failing = before.unsupported
     revisable = [(place, claim) for place, claim in failing if asks and claim.quote is None][:REVISED]
     for place, claim in due.items():
         if (place, claim) not in revisable:
@@ -288,23 +315,41 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if not revisable:
         return
     failed = [claim for _, claim in revisable]
+    after = [] if run.asked.brief else sorted(before.checked.items())
+    standing = [each for each in after if _may_lean(*each, revisable[0][0])][:REVISED]
     evidence = revising.relevant_evidence(failed, run.evidence)
     reply = await context.ask(
         Role.write,
         "revise",
         revising.Revisions,
-        lambda room: revising.build_prompt(run.question, failed, evidence, sources, mark(run), room),
-        schema=revising.schema(len(failed), [each.key for each in evidence]),
+        lambda room: revising.build_prompt(
+            run.question, failed, evidence, sources, mark(run), room, [claim for _, claim in standing]
+        ),
+        schema=revising.schema(
+            len(failed),
+            [each.key for each in evidence],
+            len(standing),
+            cells=drafting.has_tables(evidence, sources),
+        ),
         documents=evidence_documents(run),
-        max_tokens=200 + 200 * len(failed),
+        max_tokens=200 + 200 * len(failed) + 100 * len(standing),
     )
     if isinstance(reply, NoReply):
         revised = [revising.quote_instead(place, claim, run) for place, claim in revisable]
     else:
-        revised = revising.read(reply[0], revisable, run.evidence, reply[1])
+        said = " ".join((run.question, *(claim.text for claim in run.claims_by_place.values())))
+        revised = revising.read(reply[0], revisable, run.evidence, reply[1], identify_language(said) or "en")
+        for each in revising.read_standing(reply[0], len(failed), standing, run.evidence, reply[1]):
+            if each.place not in run.revised:
+                yield each
     for each in revised:
         if each.place in due:
             yield each
+
+
+def _may_lean(place: int, claim: Claim, first: int) -> bool:
+    """Whether a claim stands and may refer to the first that failed."""
+    return place > first and claim.quote is None and claim.verdict is Verdict.supported
 
 
 def _revises(event: Event) -> bool:

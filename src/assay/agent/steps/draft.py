@@ -279,7 +279,11 @@ async def _write(
         name,
         drafting.Writing,
         lambda room: build_prompt(min(room, SHORT if small else LONG)),
-        schema=drafting.schema([each.key for each in run.evidence], calculations=not small),
+        schema=drafting.schema(
+            [each.key for each in run.evidence],
+            calculations=not small,
+            cells=not small and drafting.has_tables(run.evidence, context.sources(run)),
+        ),
         documents=evidence_documents(run),
         max_tokens=3000,
     )

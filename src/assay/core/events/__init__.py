@@ -73,7 +73,7 @@ from assay.core.types import (
 # The versions of the decision code: of questions, and of syntheses. Raise one when a change makes recorded runs of its
 # kind come out differently: replay then takes the conclusions of older runs as recorded. Runs without a version have
 # version 0.
-DECIDES, DECIDES_SYNTHESIS = 8, 7
+DECIDES, DECIDES_SYNTHESIS = 8, 8
 
 
 class Mode(StrEnum):
@@ -441,7 +441,7 @@ class Revised:
 class Critiqued:
     """The judgement of the checked draft as an answer. `gap` is what to search for; it reopens the search unless the
     critique is final. `missing` is what the question asks for and the claims do not give; `beside` says that they do not
-    answer it at all."""
+    answer it at all; `conflicts` are those that the judge sees among the cited passages."""
 
     complete: bool
     gap: str = ""
@@ -450,6 +450,7 @@ class Critiqued:
     missing: tuple[str, ...] = omitted_when_empty(())
     beside: bool = omitted_when_empty(False)
     final: bool = omitted_when_empty(False)
+    conflicts: tuple[Conflict, ...] = omitted_when_empty(())
 
 
 @dataclass(frozen=True, slots=True)
