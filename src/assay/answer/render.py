@@ -257,9 +257,9 @@ def form_of(answer: Answer, block: Block) -> tuple[Form, tuple[str, ...]]:
     fits = len(named) == width > 1
     if rows and (fits or len(rows) > 1) and 2 * len(rows) >= len(block.claims):
         return Form.table, named if fits else ()
-    several = len(answer.claims) > 1 if answer.shape is Shape.list else any(claim.quote for claim in block.claims)
-    quoted_alone = answer.shape is not Shape.list and len(block.claims) == 1
-    return Form.list if several and not quoted_alone else Form.prose, ()
+    items = answer.claims if answer.shape is Shape.list else block.claims
+    listed = answer.shape is Shape.list or any(claim.quote for claim in block.claims)
+    return Form.list if listed and len(items) > 1 else Form.prose, ()
 
 
 def row_of(claim: Claim) -> tuple[str, ...]:
