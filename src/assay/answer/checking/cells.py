@@ -12,12 +12,13 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, DecimalException
 from functools import lru_cache
 from itertools import pairwise, product
 
+from assay.answer.claims import ROW
 from assay.core.identity import ORGANISATION
 from assay.core.tables import table_rows
 from assay.core.types import BETWEEN, Claim, ClaimedCell, Derivation, Document, Evidence, Passage
 from assay.index.named_documents import NamedDocument, named_document
 from assay.language.dates import dates
-from assay.language.quantities import Number, figures, numbers, stated_scales
+from assay.language.quantities import Number, figures, numbers, scale_in, stated_scales
 from assay.language.terms import content_terms, fold_case, word_list
 from assay.tables import derive
 from assay.tables.cells import FoundCell, PassageTables, TablesOf
@@ -101,7 +102,7 @@ def _field_difference(read: _Read, others: Sequence[NamedDocument]) -> str:
         return f"the cell is “{line}”, not of “{claimed.period}”"
     if _is_of_another(claimed.organisation, read, others):
         return f"the cell is “{line}”, not of “{claimed.organisation}”"
-    if other := _other_row(claimed.measure, read) or _other_column(claimed.measure, read):
+    if other := _other_row(claimed.measure, read) or _other_column(f"{claimed.measure} {claimed.period}", read):
         return f"the cell is “{line}”, and “{other}” is another"
     return ""
 
@@ -230,8 +231,11 @@ def _other_names(found: Sequence[_Read], evidence: Iterable[Evidence], tables: T
 
 def _names(words: str, of: NamedDocument) -> bool:
     """Whether words name an organisation: by a word of its name, its initials, or its name as one word."""
-    plain = [re.sub(r"['’]s?$", "", word) for word in re.findall(r"[^\W_]+(?:['’]s?\b)?", fold_case(words))]
-    return not (of.organisation | of.aliases | of.file).isdisjoint(plain) or bool(of.name and of.name in "".join(plain))
+    written = re.findall(r"[^\W_]+", words)
+    plain = [fold_case(word) for word in written]
+    initials = {fold_case(word) for word in written if word.isupper()}
+    called = not (of.organisation | of.file).isdisjoint(plain) or not of.aliases.isdisjoint(initials)
+    return called or bool(of.name and of.name in "".join(plain))
 
 
 def _is_of_another(organisation: str, read: _Read, others: Sequence[NamedDocument]) -> bool:
@@ -259,6 +263,9 @@ def _figure_difference(claim: Claim, found: Sequence[_Read], evidence: Sequence[
     if claim.working is not None:
         return ""
     stated = figures(claim.text)
+    for each in found:
+        if _drops_scale(claim.text, each, stated):
+            return f"the cell is “{each.cell.facts.line}”, and the sentence gives its figure without the scale"
     unsaid = [each for each in found if each.numbers and not any(_is_value(number, each) for number in stated)]
     if not unsaid:
         return ""
@@ -268,6 +275,16 @@ def _figure_difference(claim: Claim, found: Sequence[_Read], evidence: Sequence[
         if not year and not any(_is_value(number, each) for each in found if each.numbers) and not _has(prose, number):
             return f"the cell is “{unsaid[0].cell.facts.line}”, and the sentence says “{number.text}”"
     return ""
+
+
+def _drops_scale(words: str, read: _Read, stated: Sequence[Number]) -> bool:
+    """Whether a sentence has the digits of a cell alone, where the field has a scale. In a row of a table, its header may
+    have it."""
+    own = [each for each in figures(read.claimed.value) if each.scale]
+    if len(own) != 1 or ROW in words or scale_in(words) is not None:
+        return False
+    said = [each for each in stated if read.numbers and _is_value(each, read)]
+    return bool(said) and all(each.scale is None and set(each.readings) & set(own[0].readings) for each in said)
 
 
 def _sentence_difference(words: str, found: Sequence[_Read], others: Sequence[NamedDocument]) -> str:
