@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.answer import compose, draft, render, revise
+from assay.answer import citations, compose, draft, render, revise
 from assay.answer.checking import claim_rules, judge
 from assay.answer.checking.judge import JUDGE, JudgeRequest
 from assay.answer.claims import Sources
@@ -155,7 +155,7 @@ def test_what_the_writer_says_is_missing_makes_the_answer_partial():
 def test_when_a_limit_ended_the_search_the_evidence_is_incomplete_and_it_is_said(reason: StopReason):
     answer = delivered(checked(asked(Stopped(reason), drafted(GOOD))))
     assert answer.outcome is Outcome.partial
-    cited = render.citations(answer, EVIDENCE, DOCUMENTS.get)
+    cited = citations.of_answer(answer, EVIDENCE, DOCUMENTS.get)
     assert f"Incomplete evidence: {render.LIMIT_TEXT[reason]} ended the search." in render.as_text(answer, cited)
 
 
@@ -242,7 +242,7 @@ def test_an_opinion_is_labelled_and_never_stands_alone():
     run = judged(asked(Drafted(blocks, Shape.prose, by="m"), question="Should raw telemetry be kept for 90 days?"))
     answer = delivered(run)
     assert [block.opinion for block in answer.blocks] == [False, True]
-    text = render.as_text(answer, render.citations(answer, EVIDENCE, DOCUMENTS.get))
+    text = render.as_text(answer, citations.of_answer(answer, EVIDENCE, DOCUMENTS.get))
     assert f"Opinion: {view.text}" in text
     alone = judged(asked(Drafted((Block((BAD,)), blocks[1]), Shape.prose, by="m"), question="Should it be kept?"))
     assert delivered(alone).outcome is Outcome.abstained
@@ -257,8 +257,8 @@ def test_what_a_judge_settles_is_delivered_with_the_words_that_carry_it():
     answer = delivered(judged(asked(drafted(MEANT))))
     assert answer.outcome is Outcome.answered and [claim.text for claim in answer.claims] == [MEANT.text]
     assert [each.text for each in answer.claims[0].carried_by] == [TEXTS[0]]
-    cited = render.citations(answer, EVIDENCE, DOCUMENTS.get)
-    assert [each.quote.text for each in render.cited_by(answer.claims[0], cited)] == [TEXTS[0]]
+    cited = citations.of_answer(answer, EVIDENCE, DOCUMENTS.get)
+    assert [each.quote.text for each in citations.cited_by(answer.claims[0], cited)] == [TEXTS[0]]
 
 
 def test_words_that_a_claim_does_not_cite_carry_nothing_at_delivery():
@@ -292,7 +292,7 @@ def test_true_statements_beside_the_point_are_an_abstention_that_shows_them_as_w
     answer = delivered(judged(asked(drafted(GOOD, MEANT)), complete=False, beside=True))
     assert answer.outcome is Outcome.abstained and answer.blocks == ()
     assert [claim.words for claim in answer.near] == [GOOD.text, MEANT.text]
-    page = render.as_text(answer, render.citations(answer, EVIDENCE, DOCUMENTS.get))
+    page = render.as_text(answer, citations.of_answer(answer, EVIDENCE, DOCUMENTS.get))
     assert GOOD.text in page
 
 
@@ -469,7 +469,7 @@ def test_no_draft_whatever_leads_to_an_answer_with_faults(
     for claim in (*answer.claims, *answer.near):
         assert not any(each in claim.words for each in figures) and not is_suspicious(claim.words)
         assert claim.quote is not None or claim_rules.by_rule(claim, EVIDENCE).verdict is not Verdict.unsupported
-    cited = render.citations(answer, run.evidence, DOCUMENTS.get)
+    cited = citations.of_answer(answer, run.evidence, DOCUMENTS.get)
     for write in (render.as_text, render.as_markdown, render.as_html):
         page = write(answer, cited)
         assert whole is not None or "deadbeef" not in page

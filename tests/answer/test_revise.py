@@ -133,6 +133,28 @@ def test_a_reply_can_revise_only_what_was_shown_and_cite_only_what_was_shown():
     assert each["claim"]["enum"] == [1, 2] and each["cites"]["items"]["enum"] == [KEY]
 
 
+def test_what_leans_on_a_failed_claim_says_by_itself_what_it_is_about_or_is_dropped():
+    leaning = Claim("That date is on the plaque.", (OTHER,), Verdict.supported, by="m")
+    said = [
+        {"claim": 1, "action": "drop"},
+        {"claim": 2, "action": "rewrite", "text": "The year 1931 is on the plaque.", "cites": [KEY]},
+        {"claim": 3, "action": "drop"},
+        {"claim": 4, "action": "keep"},
+    ]
+    reply = revise.Revisions.model_validate({"revisions": said})
+    made = revise.read_standing(reply, 1, [(5, leaning), (6, leaning), (7, leaning), (8, leaning)], EVIDENCE, "m")
+    assert [each.place for each in made] == [5, 6]  # what is kept, or not spoken of, stands as it was
+    assert made[0].claim == Claim("The year 1931 is on the plaque.", (OTHER, KEY))
+    assert made[1].claim is None and made[1].why == revise.LEANS
+
+
+def test_what_stands_is_shown_below_what_failed():
+    stands = Claim("Fish live there.", (OTHER,), Verdict.supported)
+    shown = revise.build_prompt("When?", [FAILED], EVIDENCE, Sources(), "0f0f0f0f0f0f", 2000, [stands])["standing"]
+    assert "Stands 2: Fish live there." in shown and shown.startswith("⟦0f0f0f0f0f0f")
+    assert revise.schema(1, [KEY], 1)["properties"]["revisions"]["items"]["properties"]["claim"]["enum"] == [1, 2]
+
+
 def test_without_a_model_the_documents_own_sentence_takes_the_claims_place():
     made = revise.quote_instead(0, FAILED, run_with(FAILED))
     assert (

@@ -9,6 +9,7 @@ from assay.answer.checking import working
 from assay.answer.checking.claim_rules import cited_texts, unhedged
 from assay.answer.checking.judge import DIFFER, Documents, sources_of
 from assay.core.events import RULES, Checked, Event
+from assay.core.printable import clean_text
 from assay.core.types import Answer, Basis, Claim, Derivation, Evidence
 from assay.language.quotation import find_words, line_at
 
@@ -107,7 +108,31 @@ def _line(words: str, text: str) -> str:
     return " ".join(line_at(text, places[0])[:200].split()) if places else ""
 
 
+def claim_lines(claim: Claim, basis: Basis, by: str, working: ShownWorking | None) -> list[str]:
+    """Basis, who gave the verdict, the words that carry the claim, and its working."""
+    return [
+        f"{BASIS_TEXT[basis]}{f', judged by {by}' if by else ''}",
+        *filter(None, [dispute(claim)]),
+        *(f"words: “{' '.join(clean_text(each.text).split())}”" for each in claim.carried_by if each.text),
+        *(f"working: {each}" for each in (working.lines if working else ())),
+    ]
+
+
 def show_workings(answer: Answer, evidence: Sequence[Evidence], document: Documents) -> Mapping[Claim, ShownWorking]:
     """The workings of an answer, by claim."""
     found = ((claim, show_working(claim, evidence, document)) for claim in (*answer.claims, *answer.near))
     return {claim: shown for claim, shown in found if shown is not None}
+
+
+def shown_details(
+    answer: Answer, evidence: Sequence[Evidence], document: Documents, judges: Judges = NOBODY
+) -> Mapping[Claim, Sequence[str]]:
+    """What each claim of an answer rests on, with its verdict, as lines."""
+    opinions = [(claim, block.opinion) for block in answer.blocks for claim in block.claims]
+    found: dict[Claim, Sequence[str]] = {}
+    for claim, opinion in (*opinions, *((claim, False) for claim in answer.near)):
+        verdict = [f"{claim.verdict}{f': {claim.why}' if claim.why else ''}"] if claim.verdict else []
+        shown = show_working(claim, evidence, document)
+        rests_on = claim_lines(claim, basis(claim, opinion=opinion), judged_by(claim, judges), shown)
+        found[claim] = (*verdict, *rests_on)
+    return found

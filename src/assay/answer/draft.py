@@ -331,17 +331,14 @@ def _claimed(cell: Cell) -> ClaimedCell:
     return ClaimedCell(cite, place, measure, period, organisation, value, direction)
 
 
-def _is_row(own: Sequence[Claim]) -> bool:
-    return all(claims.ROW in claim.text for claim in own)
-
-
 def _shape(proposed: str, blocks: Sequence[Block]) -> Shape:
     """The model's chosen shape, if the blocks match it."""
     own = [claim for block in blocks for claim in block.claims]
-    if own and _is_row(own):
+    rows = [claims.ROW in claim.text for claim in own]
+    if own and all(rows):
         return Shape.table
     shape = Shape(proposed) if proposed in set(Shape) else Shape.prose
-    if shape is Shape.table:
+    if shape is Shape.table and not any(rows):
         return Shape.list
     return Shape.prose if shape is Shape.sentence and len(own) > 2 else shape
 

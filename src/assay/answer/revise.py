@@ -28,6 +28,7 @@ from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
 
+LEANS = "it referred to a claim that did not hold"
 OTHER_EVIDENCE = 5  # pieces of evidence shown in addition to the claim's citations
 
 
@@ -44,11 +45,12 @@ class Revisions(BaseModel, extra="forbid"):
     revisions: list[Revision]
 
 
-def schema(count: int, keys: Sequence[str], *, cells: bool = False) -> dict[str, Any]:
-    """The JSON schema of a reply about `count` claims, in which only shown evidence can be cited."""
+def schema(count: int, keys: Sequence[str], standing: int = 0, *, cells: bool = False) -> dict[str, Any]:
+    """The JSON schema of a reply about `count` claims, and perhaps about those that stand, in which only shown evidence can
+    be cited."""
     key = {"type": "string", "enum": list(keys)}
     revision = object_schema(
-        claim={"type": "integer", "enum": list(range(1, count + 1))},
+        claim={"type": "integer", "enum": list(range(1, count + standing + 1))},
         action={"type": "string", "enum": ["rewrite", "keep", "hedge", "drop"]},
         text={"type": "string"},
         cites=list_schema(key, 0, CITES),
@@ -56,7 +58,7 @@ def schema(count: int, keys: Sequence[str], *, cells: bool = False) -> dict[str,
         calculation=calculation_schema(key),
         **({"cells": cells_schema(key)} if cells else {}),
     )
-    return object_schema(revisions=list_schema(revision, count, count))
+    return object_schema(revisions=list_schema(revision, count, count + standing))
 
 
 def relevant_evidence(claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -79,18 +81,29 @@ def correct_citations(claim: Claim, evidence: Sequence[Evidence]) -> Claim | Non
 
 
 def build_prompt(
-    question: str, failed: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
+    question: str,
+    failed: Sequence[Claim],
+    evidence: Sequence[Evidence],
+    sources: Sources,
+    mark: str,
+    room: int,
+    standing: Sequence[Claim] = (),
 ) -> dict[str, str]:
-    """The values of the prompt `revise`, in at most `room` tokens."""
+    """The values of the prompt `revise`, in at most `room` tokens. What stands may lean on what failed."""
     lines = [
         f"Claim {number} (cites {', '.join(claim.cites)}): {fit_to_tokens(' '.join(claim.words.split()), 120)}\n"
         f"  wrong with it: {fit_to_tokens(' '.join(claim.why.split()) or 'nobody can tell where it comes from', 80)}"
         for number, claim in enumerate(failed, 1)
     ]
+    stands = [
+        f"Stands {number}: {fit_to_tokens(' '.join(claim.words.split()), 120)}"
+        for number, claim in enumerate(standing, len(failed) + 1)
+    ]
     cells = has_tables(evidence, sources)
     values = {
         "question": fit_to_tokens(" ".join(question.split()), max(room // 6, 16)),
         "claims": fence(mark, "claims", fit_to_tokens("\n".join(lines), max(room // 2, 64))),
+        "standing": fence(mark, "standing", fit_to_tokens("\n".join(stands), max(room // 6, 32))) if stands else "none",
         "calculations": how_to(room, cells=cells),
     }
     left = room - sum(estimate_tokens(words) for words in values.values())
@@ -107,6 +120,27 @@ def read(
         _read_one(revisions.get(number, none), place, claim, evidence, by, language)
         for number, (place, claim) in enumerate(failed, 1)
     ]
+
+
+def read_standing(
+    reply: Revisions, failed: int, standing: Sequence[tuple[int, Claim]], evidence: Sequence[Evidence], by: str
+) -> list[Revised]:
+    """What becomes of claims that leaned on one that failed: each says by itself what it referred to, or is dropped."""
+    revisions = {each.claim: each for each in reversed(reply.revisions)}
+    known = {each.key for each in evidence}
+    found: list[Revised] = []
+    for number, (place, claim) in enumerate(standing, failed + 1):
+        revision = revisions.get(number)
+        if revision is None or revision.action not in ("rewrite", "drop"):
+            continue
+        words, _ = claims.split_claims(revision.text, revision.cites, known, whole=True)
+        if revision.action == "drop":
+            found.append(Revised(place, None, LEANS, by))
+        elif words and words[0].text != claim.text:
+            cites = tuple(dict.fromkeys((*claim.cites, *words[0].cites)))[:CITES]
+            itself = replace(claim, text=words[0].text, cites=cites, verdict=None, why="", by="", carried_by=())
+            found.append(Revised(place, itself, LEANS, by))
+    return found
 
 
 def _read_one(

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from assay.answer.render import claim_text, one_line
+from assay.answer.citations import one_line
+from assay.answer.render import claim_text
 from assay.answer.suggest import AnsweredQuestion, questions_of
 from assay.core.errors import UserError
 from assay.core.events import Decision, FeedbackKind

@@ -21,11 +21,9 @@ _HIRAGANA = re.compile(r"[\u3041-\u309f]")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]")
 _NUMERAL = re.compile(r"\d[\d.,]*|[IVXLCDM]+")
 _COUNTS = re.compile(r"[(\[]?(?:[\d§€$£]|(?!I\b)[IVXLCDM]+\b(?!['’]))")
-_ROMAN = re.compile(r"[IVXLCDM]+\b(?!['’])")
 _YEAR_RUNS_ON = re.compile(r"(?:1[5-9]|20)\d\d\s[^\W\d_A-Z]")
 _CUT_SHORT = re.compile(r"(?:.*[-.])?[^\W\d_]{0,5}[^\W\d_aeiouyáéíóúąęà]|[^\W\d_]{2}")
 _WITHOUT_VOWEL = re.compile(r"[b-df-hj-np-tv-xzßłńśźżćç]{2,}")
-_ITEM = re.compile(r"\s{0,9}(\d{1,3})\.")
 _MARKER = re.compile(r"\s{0,9}(?:\d{1,3}|[^\W\d_])\.")  # "1. First item", "Q. Who"
 _BULLET = re.compile(r"[ \t]*(?:[-*•‣◦▪·–—][ \t]+|\(?\d{1,3}[.)][ \t]+|\(?[a-z][.)][ \t]+)")
 _NEARBY = 80
@@ -38,9 +36,8 @@ def split_sentences(text: str) -> list[Span]:
     for start, end in _blocks(text):
         cut = start
         for match in _END.finditer(text, start, end):
-            if match.start() < cut or _MARKER.fullmatch(text, cut, match.end()):
-                continue
-            if _next_item(text, cut, match.end()) or _ends_sentence(text, match, end):
+            marker = _MARKER.fullmatch(text, cut, match.end())
+            if match.start() >= cut and not marker and _ends_sentence(text, match, end):
                 spans.append((cut, match.end()))
                 cut = match.end()
         spans.append((cut, end))
@@ -83,22 +80,16 @@ def _ends_sentence(text: str, match: re.Match[str], end: int) -> bool:
         return False  # "3.14 is": a decimal, not a raised reference number
     opens = _ELIDED.sub("", rest).lstrip(_OPENERS)[:2]
     opens = opens[:1] if not opens[1:].isupper() else "A"  # a name such as eBay
-    if not opens or opens.islower() or opens in "±=×":
+    if not opens or opens.islower():
         return False
     if match["mark"] in ("...", "…") and opens.isalpha() and not opens.isupper():
         return False  # a script without capitals
-    if match["mark"] != "." or match["close"] or rest[0] in "¿¡":
+    if match["mark"] != "." or match["close"]:
         return True
     if before.isdigit() and len(before) < 4:
         return not _is_ordinal(ahead, rest)
     in_brackets = nearby.removesuffix(before)[-1:] in ("(", "[")
     return not (in_brackets and before.isalpha() and before.islower()) and _ends_after(before, ahead, rest, opens)
-
-
-def _next_item(text: str, cut: int, at: int) -> bool:
-    """Whether "2. " follows in a sentence that "1. " opened."""
-    item, following = _ITEM.match(text, cut), _ITEM.match(text, at)
-    return item is not None and following is not None and int(following[1]) == int(item[1]) + 1
 
 
 def _is_ordinal(ahead: str, rest: str) -> bool:
@@ -123,28 +114,23 @@ def _opens_sentence(rest: str) -> bool:
 def _ends_after(before: str, ahead: str, rest: str, opens: str) -> bool:
     """Whether a full stop ends a sentence after this word, or abbreviates it."""
     lowered, opener = before.lower(), _opens_sentence(rest)
-    last = lowered if "." in lowered else lowered.rpartition("-")[2]
     scaled = ahead.lower().rstrip(".") in word_list("scales")
     numbered = scaled or _NUMERAL.fullmatch(ahead) is not None  # "1998 r.", "3 mln zł."
     initial = len(before) == 1 and before.isupper()
     spaced = f"{ahead}{before}" if ahead.endswith(".") else before  # "u. Ä."
     final = not word_list("abbreviations_final").isdisjoint((before, spaced))
     if final and ahead.lower() not in word_list("opening_words"):
-        return not opens.isdigit() and not re.match(r"[^\W\d_]\.", rest)
-    labels = not initial and not word_list("abbreviations_before").isdisjoint((lowered, last))
+        return not opens.isdigit()
+    labels = not initial and lowered in word_list("abbreviations_before")
     if len(before) == 1 and before.islower():
-        return not (opens.isdigit() or rest[0] == "(") and (
-            (numbered and not labels) or (opener and not _ROMAN.match(rest))
-        )
+        return not opens.isdigit() and rest[0] != "(" and (opener or (numbered and not labels))
     if labels:
         return numbered and opener
-    trailing = last in word_list("abbreviations_after")
+    trailing = lowered in word_list("abbreviations_after")
     consonants = _WITHOUT_VOWEL.fullmatch(lowered) is not None and before[1:].islower()
     if _COUNTS.match(rest) and (trailing or _CUT_SHORT.fullmatch(lowered) or lowered.endswith(("str", "nr"))):
         # "Abschn. 4.9", "gem. § 5": most likely an abbreviation, but "hin. 2019 wurde" is none.
         return _YEAR_RUNS_ON.match(rest) is not None and not (trailing or consonants)
-    if initial and re.match(r"(?:De|Van|Von|Le|La|Du|Di|El)\s(?=[A-Z])", rest):
-        return False  # "G. De Smedt"
     return opener or not (trailing or initial or (consonants and not numbered) or _INITIALS.fullmatch(before))
 
 

@@ -193,13 +193,13 @@ def _numeric(table: Table, text: str, places: Sequence[int]) -> tuple[int, ...]:
     found: list[int] = []
     for index, place in enumerate(places):
         filled = [row.cells[place].text for row in rows if row.cells[place].text]
-        figures = [cell for cell in filled if _is_figure(cell)]
+        figures = [cell for cell in filled if is_figure(cell)]
         if len(figures) > 0.8 * len(filled) and any(map(_has_digit, figures)):
             found.append(index)
     return tuple(found)
 
 
-def _is_figure(words: str) -> bool:
+def is_figure(words: str) -> bool:
     """Digits and signs without letters, or a dash, in any script; no date and no range."""
     return not any(map(str.isalpha, words)) and not _RANGE.search(words) and (_has_digit(words) or words in _DASHES)
 

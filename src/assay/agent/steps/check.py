@@ -306,7 +306,8 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     asks = run.asked.has_model and not context.small(Role.write)
     due = dict(run.unsupported)
-    failing = run_before(run, _revises).unsupported
+    before = run_before(run, _revises)
+    failing = before.unsupported
     revisable = [(place, claim) for place, claim in failing if asks and claim.quote is None][:REVISED]
     for place, claim in due.items():
         if (place, claim) not in revisable:
@@ -314,26 +315,41 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if not revisable:
         return
     failed = [claim for _, claim in revisable]
+    after = [] if run.asked.brief else sorted(before.checked.items())
+    standing = [each for each in after if _may_lean(*each, revisable[0][0])][:REVISED]
     evidence = revising.relevant_evidence(failed, run.evidence)
     reply = await context.ask(
         Role.write,
         "revise",
         revising.Revisions,
-        lambda room: revising.build_prompt(run.question, failed, evidence, sources, mark(run), room),
+        lambda room: revising.build_prompt(
+            run.question, failed, evidence, sources, mark(run), room, [claim for _, claim in standing]
+        ),
         schema=revising.schema(
-            len(failed), [each.key for each in evidence], cells=drafting.has_tables(evidence, sources)
+            len(failed),
+            [each.key for each in evidence],
+            len(standing),
+            cells=drafting.has_tables(evidence, sources),
         ),
         documents=evidence_documents(run),
-        max_tokens=200 + 200 * len(failed),
+        max_tokens=200 + 200 * len(failed) + 100 * len(standing),
     )
     if isinstance(reply, NoReply):
         revised = [revising.quote_instead(place, claim, run) for place, claim in revisable]
     else:
         said = " ".join((run.question, *(claim.text for claim in run.claims_by_place.values())))
         revised = revising.read(reply[0], revisable, run.evidence, reply[1], identify_language(said) or "en")
+        for each in revising.read_standing(reply[0], len(failed), standing, run.evidence, reply[1]):
+            if each.place not in run.revised:
+                yield each
     for each in revised:
         if each.place in due:
             yield each
+
+
+def _may_lean(place: int, claim: Claim, first: int) -> bool:
+    """Whether a claim stands and may refer to the first that failed."""
+    return place > first and claim.quote is None and claim.verdict is Verdict.supported
 
 
 def _revises(event: Event) -> bool:

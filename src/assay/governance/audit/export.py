@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import __version__, prompts
-from assay.answer import render
+from assay.answer import citations, render
 from assay.answer.claim_details import show_workings
 from assay.core.access import Scope
 from assay.core.codec import START, Texts, digest, dumps, to_json
@@ -100,7 +100,7 @@ def _files(context: AuditContext, run: Run, scope: Scope, rows: list[RecordRow])
             continue  # this version does not have that prompt any more
     if run.answer is not None:
         document = partial(documents.get, context.store, scope=scope)
-        cited = render.citations(run.answer, run.evidence, document)
+        cited = citations.of_answer(run.answer, run.evidence, document)
         workings = show_workings(run.answer, run.evidence, document)
         yield "answer.md", (render.as_markdown(run.answer, cited, workings) + "\n").encode("utf-8", "replace")
     yield "check.py", (resources.files("assay.governance.audit") / "check.py").read_bytes()

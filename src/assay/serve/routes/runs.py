@@ -16,7 +16,7 @@ from fastapi import APIRouter, Header, HTTPException, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import Field, StringConstraints
 
-from assay.answer import render
+from assay.answer import citations, render
 from assay.answer.claim_details import show_workings
 from assay.core.codec import to_json
 from assay.core.errors import UserError
@@ -296,7 +296,7 @@ def run_answer(run: schemas.PathId, workspace: CurrentWorkspace, format: AnswerF
         raise UserError(WITHHELD_ANSWER)
     if found.answer is None:
         raise UserError(f"Run {run} has no answer yet.")
-    cited = render.citations(found.answer, found.evidence, workspace.documents.get)
+    cited = citations.of_answer(found.answer, found.evidence, workspace.documents.get)
     workings = show_workings(found.answer, found.evidence, workspace.documents.get)
     match format:
         case AnswerFormat.markdown:
