@@ -100,21 +100,6 @@ def test_the_schema_lets_nothing_be_cited_but_what_was_shown():
     assert json.dumps(form)
 
 
-@pytest.mark.parametrize(
-    ("question", "shape"),
-    [
-        ("Who built the dam?", Shape.sentence),
-        ("How many pumps are there?", Shape.sentence),
-        ("Which suppliers deliver clay?", Shape.list),
-        ("Compare the two policies.", Shape.table),
-        ("Why did the dam leak?", Shape.prose),
-        ("Should we renew the contract?", Shape.sentence),
-    ],
-)
-def test_the_shape_follows_the_question(question: str, shape: Shape):
-    assert draft.shape_of(question) is shape
-
-
 # --- what it wrote --------------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,6 @@ Nothing here is delivered: every claim of a draft is checked first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,6 @@ from assay.core.events import Drafted
 from assay.core.printable import clean_text
 from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Quote, Shape, Working
 from assay.language.dates import with_weekday
-from assay.language.names import asks_for_several
 from assay.language.terms import content_terms
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.replies import list_schema, object_schema
@@ -151,15 +149,13 @@ def build_prompt(
     notes += _note("An earlier draft said this, and it did not hold:", "objections", failed, mark)
     notes += f"Usual definitions: {definitions}.\n" if definitions else ""
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
-    shape = SHAPE_HINTS[shape_of(question)]
     cells = calculations and has_tables(evidence, sources)
     how = how_to(room, cells=cells) if calculations else ""
-    used = sum(map(estimate_tokens, (asked, notes, shape, how)))
+    used = sum(map(estimate_tokens, (asked, notes, how)))
     return {
         "question": asked,
         "evidence": quotations(evidence, sources, mark, room - used, cells=cells)[0],
         "notes": notes,
-        "shape": shape,
         "today": with_weekday(today),
         "calculations": how,
     }
@@ -207,28 +203,6 @@ def how_to(room: int, *, cells: bool) -> str:
 
 def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:
     return f"{head}\n{fence(mark, label, chr(10).join(lines))}\n" if lines else ""
-
-
-TABLE = re.compile(r"\b(?:table|compare|comparison|contrast|versus|vs)\b|\bside by side\b", re.I)
-PROSE = re.compile(
-    r"^\W*(?:why|explain|describe|discuss|summari[sz]e|outline|tell me about)\b|\bhow (?:do|does|did|is|are|was|were|can)\b",
-    re.I,
-)
-SHAPE_HINTS = {
-    Shape.sentence: "one sentence, or two",
-    Shape.list: "list: one claim for each item",
-    Shape.table: "table: one claim for each row",
-    Shape.prose: "prose: a few sentences",
-}
-
-
-def shape_of(question: str) -> Shape:
-    """The shape that a question asks for."""
-    if TABLE.search(question):
-        return Shape.table
-    if asks_for_several(question) and not re.search(r"\bhow many\b", question, re.I):
-        return Shape.list
-    return Shape.prose if PROSE.search(question) else Shape.sentence
 
 
 # --- what it wrote --------------------------------------------------------------------------------------------------
