@@ -217,8 +217,11 @@ def _other_line(words: str, read: _Read) -> str:
     """The row or column that words name, and nothing else; empty if that may be the cell's own."""
     said = _terms(words)
     known = _terms(f"{read.around}\n{read.cell.header}\n{read.cell.row.label}\n{read.claimed.organisation}")
-    named = (each.name for each in _other_lines(read) if each.is_named_by(said) and said - each.terms <= known)
-    return next(named, "")
+    for other in _other_lines(read):
+        alone = len(said) == 1 and not other.is_row  # "amount" may be no name of a column
+        if other.is_named_by(said) and said - other.terms <= known and not alone:
+            return other.name
+    return ""
 
 
 # --- organisations --------------------------------------------------------------------------------------------------
@@ -301,7 +304,8 @@ def _sentence_difference(words: str, found: Sequence[_Read], others: Sequence[Na
         return ""
     line = found[0].cell.facts.line
     own = [_cell_years(each) for each in found if each.numbers]
-    if own and all(own) and _differs(_years(words), frozenset[int]().union(*own)):
+    labels = _years("\n".join(f"{each.cell.row.label}\n{each.claimed.measure}" for each in found))
+    if own and all(own) and _differs(_years(words), labels.union(*own)):
         return f"the cell is “{line}”, and the sentence names another year"
     said_own = any(_names(words, _named(each.cell.document)) for each in found)
     around = "\n".join(f"{each.around}\n{each.cell.row.label}\n{each.cell.header}" for each in found)
