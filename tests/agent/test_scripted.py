@@ -80,7 +80,7 @@ async def test_a_question_of_several_hops_takes_every_step_at_every_level_of_end
     # In the order of the plan: what does not depend on anything side by side, then what depends on it, then what is missing.
     assert list(dict.fromkeys(run.kinds)) == [
         *("Asked", "ModelReplied", "Routed", "Planned", "Decided", "ToolRan", "Gathered", "StepAnswered", "Judged"),
-        *("Stopped", "Drafted", "Checked", "Critiqued", "Answered"),
+        *("Stopped", "Claimed", "Drafted", "Checked", "Critiqued", "Answered"),
     ]
     first, second, third = [event for event in run.events if isinstance(event, Decided) and event.is_round]
     assert [call.arguments["query"] for call in first.calls] == [

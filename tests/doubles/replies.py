@@ -86,8 +86,8 @@ def writes(*claims: str, shape: str = "prose", lacking: Sequence[str] = ()) -> R
 
     def write(text: str, schema: Schema) -> Json:
         stated = [_claim(text, claim) for claim in claims]
-        blocks = [{"heading": "", "claims": stated, "opinion": False}] if stated else []
-        return {"shape": shape, "blocks": blocks, "conflicts": [], "missing": list(lacking)}
+        blocks = [{"heading": "", "opinion": False, "claims": stated}] if stated else []
+        return {"shape": shape, "conflicts": [], "blocks": blocks, "missing": list(lacking)}
 
     return write
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import from_json
 
 from assay import prompts
 from assay.answer import claims
@@ -20,6 +21,7 @@ from assay.core.printable import clean_text
 from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Quote, Shape, Working
 from assay.language.dates import with_weekday
 from assay.language.terms import content_terms
+from assay.models import replies
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
@@ -80,6 +82,11 @@ class Writing(BaseModel, extra="forbid"):
     conflicts: list[claims.Disputed] = []
     missing: list[str] = []
 
+    @property
+    def stated(self) -> int:
+        """How many claims were written, as the reply counts them."""
+        return sum(len(part.claims[:CLAIMS]) for part in self.blocks[:BLOCKS])
+
 
 class Direct(BaseModel, extra="forbid"):
     """An answer that is not from the documents."""
@@ -96,12 +103,12 @@ def schema(keys: Sequence[str], *, calculations: bool = True, cells: bool = Fals
     more = {"calculation": calculation_schema(key)} if calculations else {}
     more |= {"cells": cells_schema(key)} if cells else {}
     claim = object_schema(text={"type": "string"}, cites=list_schema(key, 1, CITES), **more)
-    block = object_schema(heading={"type": "string"}, claims=list_schema(claim, 1, CLAIMS), opinion={"type": "boolean"})
+    block = object_schema(heading={"type": "string"}, opinion={"type": "boolean"}, claims=list_schema(claim, 1, CLAIMS))
     disputed = object_schema(left=key, right=key, about={"type": "string"})
     return object_schema(
         shape={"type": "string", "enum": [each.value for each in Shape]},
-        blocks=list_schema(block, 0, BLOCKS),
         conflicts=list_schema(disputed, 0, 4),
+        blocks=list_schema(block, 0, BLOCKS),
         missing=list_schema({"type": "string"}, 0, claims.GAPS),
     )
 
@@ -220,7 +227,8 @@ def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str, *
             sentences, strange = read_claim(stated, known, small=small)
             own += sentences
             stray += strange
-        own = list({claim.text: claim for claim in reversed(own)}.values())[::-1]  # drop repetitions
+        first = {claim.text: claim for claim in reversed(own)}
+        own = [first[text] for text in dict.fromkeys(claim.text for claim in own)]  # drop repetitions
         if own:
             heading, stating = claims.read_heading(part.heading, question, evidence, own)
             blocks.append(Block((*stating, *own), heading, part.opinion))
@@ -236,12 +244,36 @@ def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str, *
     )
     return Drafted(
         tuple(blocks),
-        _shape(reply.shape, blocks),
+        Shape(reply.shape) if reply.shape in set(Shape) else Shape.prose,
         tuple(conflicts),
         by=by,
         missing=tuple(dict.fromkeys(gaps)),
         stray=tuple(dict.fromkeys(stray)),
     )
+
+
+def read_begun(text: str) -> tuple[Writing, int] | None:
+    """The whole claims of a draft that is being written, and how many have begun. A claim is whole when the next one begins;
+    what its block is must be known, and the conflicts, which a reader has to see together. None if there is nothing yet."""
+    try:
+        raw = from_json(text.strip(), allow_partial=True) if text.lstrip().startswith("{") else {}
+    except ValueError:
+        return None
+    names = list(raw)
+    listed = raw.get("blocks")
+    if not isinstance(listed, list) or "conflicts" not in names[: names.index("blocks")]:
+        return None
+    blocks = [dict(each) for each in listed[:BLOCKS] if isinstance(each, dict) and isinstance(each.get("claims"), list)]
+    begun = sum(len(each["claims"][:CLAIMS]) for each in blocks)
+    if blocks and names[-1] == "blocks":
+        last = list(blocks[-1])
+        known = {"heading", "opinion"} <= set(last[: last.index("claims")])
+        blocks[-1]["claims"] = blocks[-1]["claims"][:-1] if known else []
+    raw |= {"blocks": [each for each in blocks if each["claims"]]}
+    try:
+        return replies.fit(Writing, raw), begun
+    except replies.UnreadableReply:
+        return None
 
 
 def quote_sources(draft: Drafted, evidence: Sequence[Evidence]) -> Drafted:
@@ -303,18 +335,6 @@ def _claimed(cell: Cell) -> ClaimedCell:
     measure, period, organisation, value, direction = (" ".join(each.split())[:LONGEST_FIELD] for each in fields)
     cite, place = cell.cite.strip().lower(), cell.cell.strip()[:LONGEST_FIELD]
     return ClaimedCell(cite, place, measure, period, organisation, value, direction)
-
-
-def _shape(proposed: str, blocks: Sequence[Block]) -> Shape:
-    """The model's chosen shape, if the blocks match it."""
-    own = [claim for block in blocks for claim in block.claims]
-    rows = [claims.ROW in claim.text for claim in own]
-    if own and all(rows):
-        return Shape.table
-    shape = Shape(proposed) if proposed in set(Shape) else Shape.prose
-    if shape is Shape.table and not any(rows):
-        return Shape.list
-    return Shape.prose if shape is Shape.sentence and len(own) > 2 else shape
 
 
 def read_direct(reply: Direct, by: str) -> Drafted:

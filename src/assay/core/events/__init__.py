@@ -402,6 +402,18 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim of a draft that is being written, by its index there: recorded when it is whole and before it is checked. A
+    later event for the same index replaces it, and so does the draft."""
+
+    place: int
+    claim: Claim
+    heading: str = omitted_when_empty("")  # of its block, if it states nothing
+    opinion: bool = omitted_when_empty(False)
+    side: bool = omitted_when_empty(False)  # it cites one side of a conflict that the writer named
+
+
+@dataclass(frozen=True, slots=True)
 class Drafted:
     """The unchecked draft. `near` is the closest evidence when none is good enough for an answer."""
 
@@ -489,7 +501,18 @@ Research = (
     Asked | HistorySummarised | Rephrased | Routed | ModelReplied | Planned | Decided | ToolRan | Gathered | Judged
 )
 Writing = (
-    StepAnswered | Compacted | Stopped | Drafted | Checked | Revised | Critiqued | Paused | Resumed | Answered | Failed
+    StepAnswered
+    | Compacted
+    | Stopped
+    | Claimed
+    | Drafted
+    | Checked
+    | Revised
+    | Critiqued
+    | Paused
+    | Resumed
+    | Answered
+    | Failed
 )
 Event = Research | Writing | SynthesisEvent | AwaitingReview | Reviewed | WorkspaceEvent | Narrowed | Withheld
 KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Event)}
