@@ -14,9 +14,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from assay.answer.citations import Citation, one_line, quotes_of
+from assay.answer.citations import Citation, quotes_of
 from assay.answer.render import MARKDOWN, claim_text, remarks
-from assay.core.printable import clean_text
+from assay.core.printable import clean_text, one_line
 from assay.core.synthesis import (
     EXPERT,
     Approach,
