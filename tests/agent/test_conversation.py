@@ -11,7 +11,7 @@ from conversation import FIRST, GERMAN, LEANS, NOTES, PAINT, TALL
 from doubles import ChatServer, keeps, lookup, no_calls, research, says, supported, verdicts, writes
 from notes import filled, opened
 
-from assay.answer import render
+from assay.answer import citations, render
 from assay.core.codec import from_json, to_json
 from assay.core.events import (
     Asked,
@@ -53,7 +53,7 @@ async def turns(workspace: Workspace, *said: str) -> list[Run]:
 
 def told(workspace: Workspace, run: Run) -> str:
     assert run.answer is not None, run.kinds
-    return render.as_text(run.answer, render.citations(run.answer, run.evidence, workspace.documents.get))
+    return render.as_text(run.answer, citations.of_answer(run.answer, run.evidence, workspace.documents.get))
 
 
 def prompts(run: Run) -> list[str]:

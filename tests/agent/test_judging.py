@@ -125,6 +125,21 @@ async def test_what_fails_again_is_dropped_and_not_revised_again(folder: Path):
     assert told(run) == [FERRY]
 
 
+async def test_what_refers_to_a_dropped_claim_is_put_in_words_of_its_own_and_judged_again(folder: Path):
+    leaning = "That number of people is 120 [{takes 45}]."
+
+    def revises(text: str, schema: Any) -> Json:
+        reply: Any = drops()(text, schema)
+        itself = {"text": plain(LOAD), "cites": [], "argument": "", "calculation": None}
+        return {"revisions": [*reply["revisions"], {"claim": 2, "action": "rewrite", **itself}]}
+
+    check = [verdicts("unsupported", "supported", "supported"), supported()]
+    run, requests = await ask(folder, model(write=writes(MEANT, leaning, GOOD), check=check, revise=revises))
+    assert [prompt for prompt, _ in requests] == ["check", "revise", "check"]
+    assert f"Stands 2: {plain(leaning)}" in requests[1][1] and plain(LOAD) in requests[2][1]
+    assert told(run) == [plain(LOAD), FERRY]
+
+
 async def test_the_writer_may_keep_a_claim_with_an_argument_which_the_judge_is_shown(folder: Path):
     script = model(
         write=writes(LOAD),
@@ -163,6 +178,15 @@ async def test_a_hedged_claim_is_judged_as_one(folder: Path):
     )
     run, _ = await ask(folder, script)
     assert told(run)[1] == "The documents suggest, but do not state, that the ferry to Oster is a diesel ship."
+
+
+async def test_a_claim_in_german_is_hedged_in_german(folder: Path):
+    long = "Die Überfahrt von Velden nach Oster dauert mit der Fähre 45 Minuten [{takes 45}]."
+    ship = "Die Fähre nach Oster ist ein Dieselschiff [{takes 45}]."
+    check = [verdicts("supported", "unsupported"), verdicts("partial")]
+    script = model(write=writes(long, ship), check=check, revise=hedges(ship))
+    run, _ = await ask(folder, script, "Wie lange dauert die Fahrt nach Oster, und was für ein Schiff ist die Fähre?")
+    assert told(run) == [plain(long), f"Die Dokumente legen nahe, sagen aber nicht: {plain(ship)}"]
 
 
 # --- what no model brings about -------------------------------------------------------------------------------------

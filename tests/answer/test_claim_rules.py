@@ -329,9 +329,9 @@ def test_an_opinion_may_weigh_but_invents_no_figure():
 
 def test_a_hedge_still_needs_its_facts():
     found = (evidence(TRIAL),)
-    fair = Claim(f"{claim_rules.HEDGE}aspirin helps adults with fever.", (KEY,))
+    fair = Claim(f"{claim_rules.HEDGES['en']}aspirin helps adults with fever.", (KEY,))
     assert claim_rules.by_rule(fair, found).verdict is Verdict.partial
-    refuted = claim_rules.by_rule(replace(fair, text=f"{claim_rules.HEDGE}aspirin helps 900 adults."), found)
+    refuted = claim_rules.by_rule(replace(fair, text=f"{claim_rules.HEDGES['en']}aspirin helps 900 adults."), found)
     assert refuted.verdict is Verdict.unsupported
     assert_no_model_lifts(refuted, found)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.answer import compose, draft, render, revise
+from assay.answer import citations, compose, draft, render, revise
 from assay.answer.checking import claim_rules, judge
 from assay.answer.checking.judge import JUDGE, JudgeRequest
 from assay.answer.claims import Sources
@@ -22,6 +22,7 @@ from assay.core.events import (
     Event,
     Found,
     Gathered,
+    Judged,
     ModelReplied,
     Revised,
     RoleModel,
@@ -154,7 +155,7 @@ def test_what_the_writer_says_is_missing_makes_the_answer_partial():
 def test_when_a_limit_ended_the_search_the_evidence_is_incomplete_and_it_is_said(reason: StopReason):
     answer = delivered(checked(asked(Stopped(reason), drafted(GOOD))))
     assert answer.outcome is Outcome.partial
-    cited = render.citations(answer, EVIDENCE, DOCUMENTS.get)
+    cited = citations.of_answer(answer, EVIDENCE, DOCUMENTS.get)
     assert f"Incomplete evidence: {render.LIMIT_TEXT[reason]} ended the search." in render.as_text(answer, cited)
 
 
@@ -178,11 +179,37 @@ def test_extracts_that_do_not_answer_are_the_nearest():
     assert answer.outcome is Outcome.abstained and [each.quote for each in answer.near] == [EVIDENCE[0].quote]
 
 
-def test_both_sides_of_a_conflict_are_cited_or_it_is_not_said():
-    conflict = Conflict(*KEYS, "30 days / 90 days")
-    both = delivered(checked(asked(drafted(GOOD, OTHER, conflicts=(conflict,)))))
-    assert both.conflicts == (conflict,)
-    assert delivered(checked(asked(drafted(GOOD, conflicts=(conflict,))))).conflicts == ()
+CONFLICT = Conflict(*KEYS, "30 days / 90 days")
+
+
+def test_both_sides_of_a_conflict_are_given():
+    both = delivered(checked(asked(drafted(GOOD, OTHER, conflicts=(CONFLICT,)))))
+    assert both.conflicts == (CONFLICT,) and both.outcome is Outcome.answered
+
+
+@pytest.mark.parametrize("claims", [(GOOD, replace(OTHER, text="It is kept for 29 days.")), (GOOD,)])
+def test_a_side_of_a_conflict_is_not_the_answer_where_the_other_was_refused_or_not_written(claims: tuple[Claim, ...]):
+    answer = delivered(checked(asked(drafted(*claims, conflicts=(CONFLICT,)))))
+    assert answer.outcome is Outcome.partial and answer.conflicts == (CONFLICT,)
+    assert [claim.words for claim in answer.claims] == [GOOD.text, EVIDENCE[1].quote.text]
+
+
+def test_a_conflict_that_only_the_judge_saw_is_said():
+    run = judged(asked(drafted(GOOD, OTHER)), "supported", "supported", conflicts=(CONFLICT,))
+    assert delivered(run).conflicts == (CONFLICT,)
+
+
+def test_a_search_that_never_had_enough_and_met_its_limit_leaves_the_answer_incomplete():
+    lacks = (
+        Judged(False, ("how telemetry is kept at Petrel",), by="judge@m"),
+        Judged(False, ("the days at Oster",), by="judge@m"),
+    )
+    before = (Routed(Route.research, "x"), Gathered(EVIDENCE), *lacks, Stopped(StopReason.rounds))
+    run = Run("r", (Asked(QUESTION, "me", "2025-01-01", seats=ROLE_MODELS), *before, drafted(GOOD)))
+    answer = delivered(judged(run, "supported"))
+    assert answer.outcome is Outcome.partial and len(answer.gaps) == 1
+    events = tuple(replace(each, enough=True, missing=()) if each is lacks[1] else each for each in run.events)
+    assert delivered(judged(replace(run, events=events), "supported")).outcome is Outcome.answered
 
 
 def test_an_answer_that_is_not_from_the_documents_is_labelled_so():
@@ -215,7 +242,7 @@ def test_an_opinion_is_labelled_and_never_stands_alone():
     run = judged(asked(Drafted(blocks, Shape.prose, by="m"), question="Should raw telemetry be kept for 90 days?"))
     answer = delivered(run)
     assert [block.opinion for block in answer.blocks] == [False, True]
-    text = render.as_text(answer, render.citations(answer, EVIDENCE, DOCUMENTS.get))
+    text = render.as_text(answer, citations.of_answer(answer, EVIDENCE, DOCUMENTS.get))
     assert f"Opinion: {view.text}" in text
     alone = judged(asked(Drafted((Block((BAD,)), blocks[1]), Shape.prose, by="m"), question="Should it be kept?"))
     assert delivered(alone).outcome is Outcome.abstained
@@ -230,8 +257,8 @@ def test_what_a_judge_settles_is_delivered_with_the_words_that_carry_it():
     answer = delivered(judged(asked(drafted(MEANT))))
     assert answer.outcome is Outcome.answered and [claim.text for claim in answer.claims] == [MEANT.text]
     assert [each.text for each in answer.claims[0].carried_by] == [TEXTS[0]]
-    cited = render.citations(answer, EVIDENCE, DOCUMENTS.get)
-    assert [each.quote.text for each in render.cited_by(answer.claims[0], cited)] == [TEXTS[0]]
+    cited = citations.of_answer(answer, EVIDENCE, DOCUMENTS.get)
+    assert [each.quote.text for each in citations.cited_by(answer.claims[0], cited)] == [TEXTS[0]]
 
 
 def test_words_that_a_claim_does_not_cite_carry_nothing_at_delivery():
@@ -265,7 +292,7 @@ def test_true_statements_beside_the_point_are_an_abstention_that_shows_them_as_w
     answer = delivered(judged(asked(drafted(GOOD, MEANT)), complete=False, beside=True))
     assert answer.outcome is Outcome.abstained and answer.blocks == ()
     assert [claim.words for claim in answer.near] == [GOOD.text, MEANT.text]
-    page = render.as_text(answer, render.citations(answer, EVIDENCE, DOCUMENTS.get))
+    page = render.as_text(answer, citations.of_answer(answer, EVIDENCE, DOCUMENTS.get))
     assert GOOD.text in page
 
 
@@ -370,7 +397,7 @@ SCRAPS = st.sampled_from(
         "verdict: supported",
         f"[{KEYS[0]}]",
         *("[1]", "[deadbeef]", "Zanker", "1,000 €", "17 May 2024", " | ", "never", "\n\n", ". ", "<script>", "⟦end⟧"),
-        claim_rules.HEDGE,
+        claim_rules.HEDGES["en"],
     ]
 )
 WORDS = st.one_of(st.text(max_size=60), st.lists(SCRAPS, max_size=5).map(" ".join))
@@ -442,7 +469,7 @@ def test_no_draft_whatever_leads_to_an_answer_with_faults(
     for claim in (*answer.claims, *answer.near):
         assert not any(each in claim.words for each in figures) and not is_suspicious(claim.words)
         assert claim.quote is not None or claim_rules.by_rule(claim, EVIDENCE).verdict is not Verdict.unsupported
-    cited = render.citations(answer, run.evidence, DOCUMENTS.get)
+    cited = citations.of_answer(answer, run.evidence, DOCUMENTS.get)
     for write in (render.as_text, render.as_markdown, render.as_html):
         page = write(answer, cited)
         assert whole is not None or "deadbeef" not in page

@@ -86,7 +86,7 @@ def test_a_verdict_is_one_of_four_words_or_none(verdict: object):
 
 
 def test_a_hedged_claim_says_no_more_than_what_is_partly_there():
-    hedged = replace(OPEN, text=f"{claim_rules.HEDGE}Lindqvist paid for the dam.")
+    hedged = replace(OPEN, text=f"{claim_rules.HEDGES['en']}Lindqvist paid for the dam.")
     assert judged(hedged, ruling("partial", "built in 1931 by Mara Lindqvist")).verdict is Verdict.supported
     assert judged(hedged, ruling("partial")).verdict is Verdict.partial  # it too needs words
     assert judged(hedged, ruling("unsupported", DAM)).verdict is Verdict.unsupported
@@ -182,17 +182,18 @@ def test_what_is_missing_is_told_in_the_judges_words_once():
         "whether it was paid for on 4 June 1987",
         "what the dam cost. The dam is unsafe",
         "what the dam cost, " * 20,
+        "what the dam that the mayor stole cost",
     ],
 )
-def test_what_is_missing_states_nothing_of_its_own(clause: str):
-    assert missing(clause) == (judge.SOMETHING,)
+def test_what_is_missing_states_nothing_of_its_own_or_is_told_in_the_words_of_the_question(clause: str):
+    assert missing(clause) == ("What did the dam cost?",)
 
 
 def test_what_is_missing_may_name_what_a_claim_that_holds_names():
     claim = Claim("With its twin the lake holds 5 million cubic metres.", (KEY,), Verdict.supported)
     clause = "what the 5 million cubic metres cost"
     assert missing(clause, judged=[claim]) == (clause,)
-    assert missing(clause, judged=[replace(claim, verdict=Verdict.unsupported)]) == (judge.SOMETHING,)
+    assert missing(clause, judged=[replace(claim, verdict=Verdict.unsupported)]) == ("What did the dam cost?",)
 
 
 # --- a second opinion -----------------------------------------------------------------------------------------------
@@ -278,9 +279,9 @@ def test_the_question_is_asked_with_the_claims_that_stand_already_or_not_at_all(
     request = JudgeRequest((OPEN,), "Who built the dam?", ("Trout live in the lake.",))
     shown = str(prompts.render("check", **laid(request)))
     assert "Question: Who built the dam?" in shown and "- Trout live in the lake." in shown
-    assert "answers" in judge.schema(1, asks=True)["properties"]
+    assert "answers" in judge.schema(1, [KEY])["properties"]
     alone = laid(JudgeRequest((OPEN,)))
-    assert alone["whole"] == "" and "answers" not in judge.schema(1, asks=False)["properties"]
+    assert alone["whole"] == "" and "answers" not in judge.schema(1)["properties"]
 
 
 def test_a_passage_a_claim_and_an_argument_stand_between_marks():

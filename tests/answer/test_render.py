@@ -5,14 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from assay.answer import render
-from assay.answer.claim_details import OperandLine, ShownWorking
+from assay.answer import citations, render
 from assay.answer.extracts import Stretch
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import (
     Answer,
     Block,
+    CellFacts,
     Claim,
+    ClaimedCell,
     Conflict,
     Document,
     Evidence,
@@ -46,9 +47,9 @@ EVIDENCE = (Evidence("k1", PASSAGE, FIRST, 9.0, "q"),)
 CLAIMS = tuple(Claim("", ("k1",), Verdict.supported, quote=each) for each in (FIRST, SECOND))
 
 
-def made(**changes) -> tuple[Answer, render.Cited]:
+def made(**changes) -> tuple[Answer, citations.Cited]:
     answer = Answer("How long?", (Block(CLAIMS),), Outcome.answered, **changes)
-    return answer, render.citations(answer, EVIDENCE, lambda _: DOCUMENT)
+    return answer, citations.of_answer(answer, EVIDENCE, lambda _: DOCUMENT)
 
 
 def test_two_quotations_of_one_passage_have_their_own_numbers_and_words():
@@ -66,7 +67,7 @@ def test_html_runs_nothing_that_a_document_says():
 
 def test_markdown_shows_what_stands_there_and_formats_nothing():
     text = render.as_markdown(*made())
-    assert "\\<script\\>" in text and "[^1]: Policy & \\<rules\\> (2025-06-02), page 1 — policy\\_1.pdf" in text
+    assert "\\<script\\>" in text and "- [1][2] Policy & \\<rules\\> (2025-06-02), page 1 — policy\\_1.pdf" in text
 
 
 def test_json_has_the_place_of_every_quotation():
@@ -104,10 +105,10 @@ def test_a_conflict_is_said_with_both_sides():
         "q", (Block((CLAIMS[0], other)),), Outcome.answered, conflicts=(Conflict("k1", "k2", "90 days / 30 days"),)
     )
     evidence = (*EVIDENCE, Evidence("k2", PASSAGE, SECOND, 8.0, "q"))
-    text = render.as_text(answer, render.citations(answer, evidence, lambda _: DOCUMENT))
+    text = render.as_text(answer, citations.of_answer(answer, evidence, lambda _: DOCUMENT))
     assert "These differ: [1] and [2] (90 days / 30 days)." in text
     judged = replace(answer, blocks=(Block((replace(WRITTEN, cites=("k1", "k2")),)),))
-    text = render.as_text(judged, render.citations(judged, evidence, lambda _: DOCUMENT))
+    text = render.as_text(judged, citations.of_answer(judged, evidence, lambda _: DOCUMENT))
     assert "The sources disagree: [1] and [2] (90 days / 30 days)." in text
 
 
@@ -117,7 +118,7 @@ def test_no_answer_says_what_came_near_and_what_could_not_be_read(write):
         "What is it?", (), Outcome.abstained, searched=(Searched("What is it?", 12, 3),),
         stopped="nothing_new", near=CLAIMS[:1], unread=("/papers/scan.pdf",),
     )  # fmt: skip
-    text = write(answer, render.citations(answer, EVIDENCE, lambda _: DOCUMENT))
+    text = write(answer, citations.of_answer(answer, EVIDENCE, lambda _: DOCUMENT))
     for said in ("Not found in your documents. The nearest:", "90 days", "scan.pdf"):
         assert said in text
     assert write is render.as_html or "12 passages" not in text
@@ -143,7 +144,7 @@ Raw data
 KEPT = Document("d1", "b", "/m.txt", "0", "Manual", PAGE, sections=(Section("Keeping", 1, 0, 7),))
 
 
-def extract(words: str, *marked: str, outcome: Outcome = Outcome.answered) -> tuple[Answer, render.Cited]:
+def extract(words: str, *marked: str, outcome: Outcome = Outcome.answered) -> tuple[Answer, citations.Cited]:
     """An answer that shows these words of a manual page."""
 
     def found(words: str) -> Quote:
@@ -153,7 +154,7 @@ def extract(words: str, *marked: str, outcome: Outcome = Outcome.answered) -> tu
     evidence = (Evidence("k1", Passage("p1", "d1", PAGE, 0, len(PAGE)), found(words), 9.0, "q"),)
     near = outcome is Outcome.abstained
     answer = Answer("q", () if near else (Block((claim,)),), outcome, near=(claim,) if near else ())
-    return answer, render.citations(answer, evidence, lambda _: KEPT)
+    return answer, citations.of_answer(answer, evidence, lambda _: KEPT)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +221,7 @@ def test_a_wide_table_has_a_line_for_each_cell():
 
 def test_a_document_that_may_no_longer_be_read_is_not_cited():
     answer, _ = made()
-    cited = render.citations(answer, EVIDENCE, lambda _: None)
+    cited = citations.of_answer(answer, EVIDENCE, lambda _: None)
     assert not cited and "policy" not in render.as_text(answer, cited).lower()
 
 
@@ -230,9 +231,9 @@ WRITTEN = Claim("Raw data is kept for 90 days.", ("k1",), Verdict.supported)
 WRITERS = [render.as_text, render.as_markdown, render.as_html]
 
 
-def written(*blocks: Block, evidence: tuple[Evidence, ...] = EVIDENCE, **more) -> tuple[Answer, render.Cited]:
+def written(*blocks: Block, evidence: tuple[Evidence, ...] = EVIDENCE, **more) -> tuple[Answer, citations.Cited]:
     answer = Answer("How long?", blocks, more.pop("outcome", Outcome.answered), **more)
-    return answer, render.citations(answer, evidence, lambda _: DOCUMENT)
+    return answer, citations.of_answer(answer, evidence, lambda _: DOCUMENT)
 
 
 def test_a_written_claim_has_a_number_under_which_its_quotation_stands():
@@ -255,10 +256,57 @@ def test_an_opinion_is_labelled(write):
 def test_a_table_has_rows_columns_and_numbers():
     rows = Block((replace(WRITTEN, text="Raw <b> | 90 days"), replace(WRITTEN, text="Costs | 5 %")), "What | Kept")
     answer, cited = written(rows, shape=Shape.table)
-    assert "What    | Kept\nRaw <b> | 90 days [1]\nCosts   | 5 %     [1]" in render.as_text(answer, cited)
-    assert "| What | Kept | |\n|---|---|---|\n| Raw \\<b\\> | 90 days | [^1] |" in render.as_markdown(answer, cited)
+    assert "What     Kept\nRaw <b>  90 days  [1]\nCosts    5 %      [1]" in render.as_text(answer, cited)
+    assert "| What | Kept | |\n|---|---|---|\n| Raw \\<b\\> | 90 days | [1] |" in render.as_markdown(answer, cited)
     page = render.as_html(answer, cited)
     assert "<th>What</th><th>Kept</th>" in page and "<td>Raw &lt;b&gt;</td><td>90 days</td>" in page
+
+
+ROWS = Block((replace(WRITTEN, text="Raw | 90"), replace(WRITTEN, text="Costs | 5")), "What | Days")
+
+
+@pytest.mark.parametrize("shape", [Shape.prose, Shape.sentence, Shape.table])
+def test_rows_are_a_table_beside_prose_and_an_opinion(shape: Shape):
+    judged = Block((replace(WRITTEN, text="That is long."),), opinion=True)
+    answer, cited = written(Block((WRITTEN, WRITTEN)), ROWS, judged, shape=shape)
+    prose = "Raw data is kept for 90 days. [1] Raw data is kept for 90 days. [1]"
+    table = "What   Days\nRaw      90  [1]\nCosts     5  [1]"
+    assert render.as_text(answer, cited).startswith(f"{prose}\n\n{table}\n\nOpinion: That is long. [1]\n\nSources")
+    text = render.as_markdown(answer, cited)
+    assert (
+        f"{prose}\n\n| What | Days | |\n|---|---|---|\n| Raw | 90 | [1] |\n| Costs | 5 | [1] |\n\n*Opinion:* That"
+        in text
+    )
+    page = render.as_html(answer, cited)
+    assert page.index("<p>Raw data") < page.index("<th>What</th>") < page.index("<em>Opinion:</em>")
+    forms = [(block["form"], block["columns"]) for block in render.as_json(answer, cited)["blocks"]]
+    assert forms == [("prose", ()), ("table", ("What", "Days")), ("prose", ())]
+
+
+def test_a_sentence_with_a_bar_is_no_table():
+    bar = replace(WRITTEN, text="Type ls | wc to count them.")
+    assert "Type ls | wc to count them. [1]" in render.as_text(*written(Block((bar,))))
+    assert "Type ls | wc to count them. [1]" in render.as_text(*written(Block((WRITTEN, bar, WRITTEN))))
+
+
+def test_a_sentence_among_rows_stands_below_them():
+    block = replace(ROWS, claims=(*ROWS.claims, replace(WRITTEN, text="Nothing else is kept.")))
+    assert "Costs     5  [1]\nNothing else is kept. [1]\n" in render.as_text(*written(block))
+    assert '<td colspan="2">Nothing else is kept.</td>' in render.as_html(*written(block))
+
+
+def test_a_table_that_is_too_wide_has_a_line_for_each_cell():
+    text = render.as_text(*written(replace(ROWS, heading="What is kept | Days")), width=20)
+    assert text.startswith("What is kept: Raw\n  Days: 90\n  [1]\nWhat is kept: Costs\n")
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_two_statements_of_a_sentence_are_no_list(write):
+    text = write(*written(Block((WRITTEN, WRITTEN)), shape=Shape.sentence))
+    assert not any(sign in text for sign in ("•", "<li>Raw", "- Raw"))
+    assert any(
+        sign in write(*written(Block((WRITTEN, WRITTEN)), shape=Shape.list)) for sign in ("•", "<li>Raw", "- Raw")
+    )
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -289,22 +337,24 @@ def test_what_it_cost_is_in_the_data_only():
 # --- quotations from tables -------------------------------------------------------------------------------------------
 
 SHEET = "Sales\n\tQ1 <b>\nNorth | East\t12\nSouth\t7"
+NORTH = SHEET.index("North")
+SPANS = [
+    RowSpan(NORTH, NORTH + 15, ((0, NORTH, NORTH + 12), (1, NORTH + 13, NORTH + 15))),
+    RowSpan(NORTH + 16, len(SHEET), ((0, NORTH + 16, NORTH + 21), (1, NORTH + 22, len(SHEET)))),
+]
+SALES = Table(6, len(SHEET), ("", "Q1 <b>"), "Sales", "in *tons*", pack_rows(SPANS, 6))
+REPORT = Document("d1", "b", "/a.pdf", "0", "Report", SHEET, kind="pdf", tables=(SALES,))
 
 
-def quoted_row(words: str = "North | East\t12") -> tuple[Answer, render.Cited]:
+def cell_or_row(words: str) -> Quote:
+    return Quote("d1", SHEET.index(words), SHEET.index(words) + len(words), words)
+
+
+def quoted_row(words: str = "North | East\t12") -> tuple[Answer, citations.Cited]:
     """An answer that cites one row of a table, or words in it."""
-    start = SHEET.index("North")
-    rows = [
-        RowSpan(start, start + 15, ((0, start, start + 12), (1, start + 13, start + 15))),
-        RowSpan(start + 16, len(SHEET), ((0, start + 16, start + 21), (1, start + 22, len(SHEET)))),
-    ]
-    table = Table(6, len(SHEET), ("", "Q1 <b>"), "Sales", "in *tons*", pack_rows(rows, 6))
-    document = Document("d1", "b", "/a.pdf", "0", "Report", SHEET, kind="pdf", tables=(table,))
-    at = SHEET.index(words)
-    found = Quote("d1", at, at + len(words), words)
-    evidence = (Evidence("k1", Passage("p1", "d1", SHEET, 0, len(SHEET)), found, 9.0, "q"),)
+    evidence = (Evidence("k1", Passage("p1", "d1", SHEET, 0, len(SHEET)), cell_or_row(words), 9.0, "q"),)
     answer = Answer("How much?", (Block((Claim("North sold 12.", ("k1",)),)),), Outcome.answered)
-    return answer, render.citations(answer, evidence, lambda _: document)
+    return answer, citations.of_answer(answer, evidence, lambda _: REPORT)
 
 
 def test_a_quotation_from_a_table_is_its_row_under_the_header():
@@ -323,8 +373,7 @@ def test_a_table_is_escaped_in_every_file():
         '<th scope="col" class="figure">Q1 &lt;b&gt;</th>' in page
         and '<td>North | East</td><td class="figure">12</td>' in page
     )
-    assert "    |  | Q1 \\<b\\> |\n    | --- | --- |\n    | North \\| East | 12 |" in text
-    assert "(in \\*tons\\*)" in text
+    assert "Sales — in \\*tons\\*\n\n|  | Q1 \\<b\\> |\n| --- | --- |\n| North \\| East | 12 |" in text
 
 
 def test_the_page_of_an_answer_marks_the_cell_that_is_cited_and_no_whole_row():
@@ -339,23 +388,102 @@ def test_json_has_the_table_of_a_quotation():
     assert "table" not in render.as_json(*made())["citations"][0]
 
 
+def test_a_source_stands_once_with_everything_that_is_cited_of_it():
+    claims = tuple(
+        Claim(f"Statement {place}.", ("k1",), Verdict.supported, carried_by=(words,))
+        for place, words in enumerate((FIRST, SECOND, FIRST))
+    )
+    answer, cited = written(Block(claims))
+    assert render.as_text(answer, cited).endswith(
+        "Sources\nPolicy & <rules> (2025-06-02), page 1 — policy_1.pdf\n"
+        f"    [1] “{FIRST.text}”\n    [2] “{SECOND.text}”"
+    )
+    text = render.as_markdown(answer, cited)
+    assert text.count("policy") == 1 and f"pdf\n  - [1] “{FIRST.text}”\n  - [2] “\\<script\\>" in text
+    page = render.as_html(answer, cited)
+    assert page.count("policy") == 1 and f'<span id="s1">[1]</span> {FIRST.text}' in page
+
+
+def test_rows_of_one_table_stand_under_one_header_with_the_numbers_they_are_cited_by():
+    claims = tuple(
+        Claim(f"Of {words}.", ("k1",), carried_by=(cell_or_row(words),))
+        for words in ("South\t7", "North | East\t12", "12")
+    )
+    evidence = (Evidence("k1", Passage("p1", "d1", SHEET, 0, len(SHEET)), cell_or_row("12"), 9.0, "q"),)
+    answer = Answer("How much?", (Block(claims),), Outcome.answered)
+    cited = citations.of_answer(answer, evidence, lambda _: REPORT)
+    assert render.as_text(answer, cited).endswith(
+        "Sources\nReport, page 1 — a.pdf\n    Sales — in *tons*\n"
+        "                         Q1 <b>\n"
+        "    [2][3] North | East    *12*\n"
+        "    [1] South                 7"
+    )
+    assert "| [2][3] North \\| East | **12** |\n| [1] South | 7 |" in render.as_markdown(answer, cited)
+    assert '<td><span id="s1">[1]</span></td><td>South</td>' in render.as_html(answer, cited)
+
+
+def test_a_source_with_several_pages_says_which_words_are_on_which():
+    pages = replace(DOCUMENT, pages=(0, 30))
+    claims = tuple(Claim("So.", ("k1",), Verdict.supported, carried_by=(words,)) for words in (FIRST, SECOND))
+    answer = Answer("How long?", (Block(claims),), Outcome.answered)
+    text = render.as_text(answer, citations.of_answer(answer, EVIDENCE, lambda _: pages))
+    assert "Policy & <rules> (2025-06-02), pages 1, 2 — policy_1.pdf\n    [1] page 1: “Raw" in text
+    assert f"\n    [2] page 2: “{SECOND.text}”" in text
+
+
 # --- what can be opened ---------------------------------------------------------------------------------------------
 
 COUNTED = replace(WRITTEN, working=Working("90 / 5", (Operand("90", "k1"), Operand("5", "k1")), "18"))
-WORKINGS = {COUNTED: ShownWorking("90 / 5 = 18", (OperandLine("90", "k1", "<b> 90 days"), OperandLine("5", "k1", "")))}
+DETAILS = {COUNTED: ("supported: it says so", "working: 90 / 5 = 18", "working: 90: “<b> 90 days”")}
 
 
-def test_markdown_has_the_working_as_a_footnote():
-    text = render.as_markdown(*written(Block((COUNTED, WRITTEN))), WORKINGS)
-    assert "[^1][^w1]" in text and text.count("[^w1]") == 2
-    assert text.endswith("[^w1]: Working: 90 / 5 = 18; 90: “\\<b\\> 90 days”\n")
+def test_markdown_has_the_working_below_the_answer():
+    text = render.as_markdown(*written(Block((COUNTED, WRITTEN))), DETAILS)
+    assert (
+        "**Working**\n\n- Raw data is kept for 90 days.\n  - supported: it says so\n  - working: 90 / 5 = 18\n" in text
+    )
+    assert "  - working: 90: “\\<b\\> 90 days”\n" in text
 
 
 def test_html_has_the_working_behind_a_fold():
-    page = render.as_html(*written(Block((COUNTED,))), WORKINGS)
+    page = render.as_html(*written(Block((COUNTED,))), DETAILS)
     assert "<details><summary>Working: Raw data is kept for 90 days.</summary>" in page
-    assert "<code>90 / 5 = 18</code>" in page and "<li>90: “&lt;b&gt; 90 days”</li>" in page and "<li>5</li>" in page
+    assert "<li>working: 90 / 5 = 18</li>" in page and "<li>working: 90: “&lt;b&gt; 90 days”</li>" in page
     assert "<details" not in render.as_html(*written(Block((WRITTEN,))))
+
+
+def test_the_terminal_has_the_working_above_the_sources():
+    text = render.as_text(*written(Block((COUNTED, WRITTEN))), DETAILS)
+    assert (
+        "\n\nWorking\nRaw data is kept for 90 days. [1]\n    supported: it says so\n    working: 90 / 5 = 18\n" in text
+    )
+    assert text.index("Working") < text.index("Sources")
+    assert "Working" not in render.as_text(*written(Block((COUNTED, WRITTEN))))
+
+
+def sold(column: str, text: str) -> ClaimedCell:
+    return ClaimedCell("k1", "r1c1", found=CellFacts("Net <sales>", column, text, "in tons", organisation="Mill Co"))
+
+
+FROM_CELLS = replace(
+    WRITTEN, text="Sales fell.", cells=(sold("2022", "12"), sold("2021", "15"), ClaimedCell("k1", "r9c9"))
+)
+FACTS = "Net <sales>, Mill Co: 2022: 12; 2021: 15 (in tons)"
+
+
+@pytest.mark.parametrize("shape", [Shape.prose, Shape.list])
+def test_the_facts_of_cells_stand_beside_the_sentence(shape: Shape):
+    answer, cited = written(Block((FROM_CELLS, WRITTEN)), shape=shape)
+    below = f"Sales fell. [1]\n    {FACTS}\n•" if shape is Shape.list else f"days. [1]\n    {FACTS}\n"
+    assert below in render.as_text(answer, cited)
+    assert "\n- Net \\<sales\\>, Mill Co: 2022: 12" in render.as_markdown(answer, cited).replace("  -", "-")
+    assert '<ul class="facts">\n<li>Net &lt;sales&gt;, Mill Co: 2022: 12; 2021: 15' in render.as_html(answer, cited)
+
+
+def test_the_facts_of_cells_stand_below_their_table():
+    row = replace(FROM_CELLS, text="Sales | 12 | 15")
+    text = render.as_text(*written(Block((row,), "What | 2022 | 2021")))
+    assert f"Sales    12    15  [1]\n    {FACTS}\n" in text
 
 
 def test_json_has_the_basis_of_every_claim():
@@ -392,5 +520,5 @@ def test_words_that_begin_at_the_same_place_are_cited_apart():
         for text, words in (("There is raw data.", short), ("It is kept for 90 days.", whole))
     )
     answer = Answer("How long?", (Block(claims),), Outcome.answered)
-    cited = render.citations(answer, EVIDENCE, lambda _: DOCUMENT)
-    assert [[each.quote for each in render.cited_by(claim, cited)] for claim in claims] == [[short], [whole]]
+    cited = citations.of_answer(answer, EVIDENCE, lambda _: DOCUMENT)
+    assert [[each.quote for each in citations.cited_by(claim, cited)] for claim in claims] == [[short], [whole]]

@@ -54,13 +54,21 @@ def test_a_rewritten_claim_stays_as_it_was_written_and_has_no_verdict_yet():
 
 def test_a_hedge_says_that_it_is_one_and_is_written_once():
     made = revision("hedge", "The dam was built by the county.", KEY)
-    assert made.claim and made.claim.text == f"{claim_rules.HEDGE}the dam was built by the county."
+    assert made.claim and made.claim.text == f"{claim_rules.HEDGES['en']}the dam was built by the county."
     again = revision("hedge", made.claim.text, KEY)
-    assert again.claim and again.claim.text.count(claim_rules.HEDGE) == 1
+    assert again.claim and again.claim.text.count(claim_rules.HEDGES["en"]) == 1
     same = revision("hedge", FAILED.text, KEY)
-    assert same.claim and same.claim.text == f"{claim_rules.HEDGE}the dam above Coldwell was built in 1960."
+    assert same.claim and same.claim.text == f"{claim_rules.HEDGES['en']}the dam above Coldwell was built in 1960."
     named = revision("hedge", "Lindqvist built the dam.", KEY)
     assert named.claim and named.claim.text.endswith("that Lindqvist built the dam.")
+
+
+@pytest.mark.parametrize("language", sorted(claim_rules.HEDGES))
+def test_a_hedge_is_in_the_language_of_the_answer(language: str):
+    said = revise.Revision(claim=1, action="hedge", text="Lindqvist bezahlte den Damm.", cites=[KEY])
+    made = revise.read(revise.Revisions(revisions=[said]), [(3, FAILED)], EVIDENCE, "m", language)[0]
+    assert made.claim and made.claim.text == f"{claim_rules.HEDGES[language]}{said.text}"
+    assert claim_rules.unhedged(made.claim.text) == said.text
 
 
 @pytest.mark.parametrize(
@@ -123,6 +131,28 @@ def test_a_reply_can_revise_only_what_was_shown_and_cite_only_what_was_shown():
     assert (form["minItems"], form["maxItems"]) == (2, 2)
     each = form["items"]["properties"]
     assert each["claim"]["enum"] == [1, 2] and each["cites"]["items"]["enum"] == [KEY]
+
+
+def test_what_leans_on_a_failed_claim_says_by_itself_what_it_is_about_or_is_dropped():
+    leaning = Claim("That date is on the plaque.", (OTHER,), Verdict.supported, by="m")
+    said = [
+        {"claim": 1, "action": "drop"},
+        {"claim": 2, "action": "rewrite", "text": "The year 1931 is on the plaque.", "cites": [KEY]},
+        {"claim": 3, "action": "drop"},
+        {"claim": 4, "action": "keep"},
+    ]
+    reply = revise.Revisions.model_validate({"revisions": said})
+    made = revise.read_standing(reply, 1, [(5, leaning), (6, leaning), (7, leaning), (8, leaning)], EVIDENCE, "m")
+    assert [each.place for each in made] == [5, 6]  # what is kept, or not spoken of, stands as it was
+    assert made[0].claim == Claim("The year 1931 is on the plaque.", (OTHER, KEY))
+    assert made[1].claim is None and made[1].why == revise.LEANS
+
+
+def test_what_stands_is_shown_below_what_failed():
+    stands = Claim("Fish live there.", (OTHER,), Verdict.supported)
+    shown = revise.build_prompt("When?", [FAILED], EVIDENCE, Sources(), "0f0f0f0f0f0f", 2000, [stands])["standing"]
+    assert "Stands 2: Fish live there." in shown and shown.startswith("⟦0f0f0f0f0f0f")
+    assert revise.schema(1, [KEY], 1)["properties"]["revisions"]["items"]["properties"]["claim"]["enum"] == [1, 2]
 
 
 def test_without_a_model_the_documents_own_sentence_takes_the_claims_place():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
@@ -348,3 +349,58 @@ def test_what_a_missing_year_would_decide_is_not_proven_and_not_refuted(expressi
     working = Working(expression, tuple(Operand(each, "k") for each in quoted), "2", "days")
     proof = prove("It took 2 days.", working, {"k": f"From {quoted[0]} to {quoted[1]}."})
     assert not proof.ok and not proof.refuted and "year" in proof.why
+
+
+PERIODS = [
+    ("Vom {} bis zum {} geschlossen.", "17. Juni 2025", "3. Juli 2025"),
+    ("Fermé du {} au {}.", "17 juin 2025", "3 juillet 2025"),
+    ("Cerrado del {} al {}.", "17 de junio de 2025", "3 de julio de 2025"),
+    ("Od {} do {} nieczynne.", "17 czerwca 2025 r.", "3 lipca 2025 r."),
+    ("Van {} tot {} gesloten.", "17 juni 2025", "3 juli 2025"),
+    ("从{}到{}关闭。", "2025年6月17日", "2025年7月3日"),
+    ("مغلق من {} إلى {}.", "١٧ يونيو ٢٠٢٥", "٣ يوليو ٢٠٢٥"),
+]
+
+
+@pytest.mark.parametrize(("text", "first", "last"), PERIODS, ids=[first for _, first, _ in PERIODS])
+def test_days_between_dates_of_other_languages_are_proved_or_refuted(text: str, first: str, last: str):
+    shown = {"k": text.format(first, last)}
+    counted = working(f'days("{first}", "{last}")', f"{first}@k|{last}@k", "16")
+    assert prove("16", counted, shown).ok
+    assert prove("15", replace(counted, result="15"), shown).refuted
+
+
+SUMS = [
+    ("Zusammen {} Mio. €.", "1.234,5 Mio. €", "765,5 Mio. €", "2.000", "2.001", "1234.5 + 765.5"),
+    ("Zusammen {} Mio. €.", "1.234,5 Mio. €", "765,5 Mio. €", "2.000,0", "2.001,0", "1.234,5 + 765,5"),
+    ("Zusammen {} Mrd. €.", "12,5 Mrd. €", "3 Mrd. €", "15,5", "14,5", "12.5 + 3"),
+    ("Au total {} millions d'euros.", "1 234,5 millions d'euros", "0,5 million d'euros", "1 235", "1 236", "1234.5 + 0.5"),
+    ("En total, {} mil millones.", "12,5 mil millones", "3 mil millones", "15,5", "17", "12.5 + 3"),
+    ("Razem {} mln zł.", "12,5 mln zł", "3000 tys. zł", "15,5", "15", "12.5 + 3000/1000"),
+    ("Samen {} miljard euro.", "12,5 miljard", "3 miljard", "15,5", "17", "12.5 + 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("claim", "one", "two", "right", "wrong", "expression"), SUMS)
+def test_sums_in_figures_of_other_languages_are_proved_or_refuted(
+    claim: str, one: str, two: str, right: str, wrong: str, expression: str
+):
+    shown = {"k": f"A: {one}; B: {two}."}
+    added = working(expression, f"{one}@k|{two}@k", right, claim.partition("{} ")[2])
+    assert prove(claim.format(right), added, shown).ok
+    assert prove(claim.format(wrong), replace(added, result=wrong), shown).refuted
+
+
+@pytest.mark.parametrize("expression", ["1234 + 500", "1.234 + 500", '"1.234" + "500"'])
+@pytest.mark.parametrize("result", ["1.734", "501.234"])
+def test_a_figure_with_two_readings_is_proved_in_either(expression: str, result: str):
+    own = working(expression, "1.234@k|500@k", result)
+    proof = prove(f"Zusammen {result}.", own, {"k": "A 1.234, B 500."})
+    assert proof.ok or (expression == "1234 + 500" and result == "501.234")
+    assert prove("Zusammen 1.735.", replace(own, result="1.735"), {"k": "A 1.234, B 500."}).refuted
+
+
+@pytest.mark.parametrize("percent", ["23,5 Prozent", "23,5 pour cent", "23,5 por ciento", "23,5 procent", "23,5 %"])
+def test_a_share_is_stated_in_the_percent_of_its_language(percent: str):
+    result, _, unit = percent.partition(" ")
+    assert prove(f"{percent}.", working("47/200", "47@k|200@k", result, unit), {"k": "47 / 200"}).ok

@@ -21,7 +21,8 @@ from doubles import (
 )
 from hostile_runs import Ended, asked, door, kept, secret, sound, typed_end
 
-from assay.answer.render import as_text, citations
+from assay.answer.citations import of_answer
+from assay.answer.render import as_text
 from assay.core.events import Answered, Mode
 from assay.core.run import Run
 from assay.workspace.facade import Workspace
@@ -66,7 +67,7 @@ def prompts_of(server: ChatServer, role: str) -> list[str]:
 def told(run: Run, opened: Workspace) -> str:
     """The answer as a person reads it."""
     assert run.answer is not None
-    return as_text(run.answer, citations(run.answer, run.evidence, opened.documents.get))
+    return as_text(run.answer, of_answer(run.answer, run.evidence, opened.documents.get))
 
 
 def searching(*queries: str) -> list[ScriptedCalls]:

@@ -17,7 +17,7 @@ from hostile_runs import asked, door, small_workspace, stocked
 from special_tokens import SPECIAL_TOKENS
 
 from assay import prompts
-from assay.answer import render
+from assay.answer import citations, render
 from assay.answer.checking import claim_rules, judge
 from assay.answer.checking.judge import JUDGE, JudgeRequest
 from assay.answer.claims import Sources
@@ -326,11 +326,11 @@ def test_the_taint_of_a_claim_is_shown_wherever_the_claim_is():
         claim.verdict is Verdict.supported and TAINT_REASON in claim.why
     )  # so it stands in the event, the trace and the API
     answer = Answer("What?", (Block((claim,)),), Outcome.answered, Shape.sentence)
-    cited = render.citations(answer, [piece], lambda _: source)
+    cited = citations.of_answer(answer, [piece], lambda _: source)
     for shown in (render.as_text, render.as_markdown, render.as_html):
         assert "rests only on what reads like an instruction" in shown(answer, cited)
     assert json.loads(json.dumps(render.as_json(answer, cited)))["blocks"][0]["claims"][0]["rests_on_flagged"] is True
-    clean = render.citations(answer, [evidence(LETTER)], lambda _: source)
+    clean = citations.of_answer(answer, [evidence(LETTER)], lambda _: source)
     assert "rests only" not in render.as_text(answer, clean)
 
 
@@ -369,7 +369,7 @@ def test_links_and_images_of_a_document_are_words_wherever_an_answer_is_shown():
     piece = evidence(LURES)
     quoted = Claim("", (piece.key,), quote=piece.quote, verdict=Verdict.supported)
     answer = Answer(f"What? {LURES}", (Block((quoted,), heading=LURES),), Outcome.answered, Shape.list)
-    cited = render.citations(answer, [piece], lambda _: source)
+    cited = citations.of_answer(answer, [piece], lambda _: source)
     shown = {each.__name__: each(answer, cited) for each in (render.as_text, render.as_markdown, render.as_html)}
     assert not [name for name, words in shown.items() if "\x1b" in words or "\x07" in words]
     assert "<img" not in shown["as_html"] and 'href="http' not in shown["as_html"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from assay.core.errors import UserError
-from assay.language.dates import first_day, last_day, parse_period, with_weekday
+from assay.language.dates import dates, first_day, last_day, parse_period, with_weekday
 
 TODAY = "2026-11-15"  # a Sunday
 
@@ -56,6 +56,7 @@ def test_a_period_is_a_span_of_days(period: str, days: tuple[str, str] | None):
         ("2024-02-03", "2024-02-03", "2024-02-03"),
         ("May 2023", "2023-05-01", "2023-05-31"),
         ("17 May 2023", "2023-05-17", "2023-05-17"),
+        ("17. Mai 2023", "2023-05-17", "2023-05-17"),
         ("last 12 months", "2025-11-15", TODAY),
         ("today", TODAY, TODAY),
         ("yesterday", "2026-11-14", "2026-11-14"),
@@ -70,8 +71,30 @@ def test_a_day_is_given_with_its_weekday():
 
 
 @pytest.mark.parametrize(
-    "words", ["soon", "2024-13", "31 February 2023", "", "the last week of the trial", "since last year"]
+    "words", ["soon", "2024-13", "31 February 2023", "03.07.2025", "", "the last week of the trial", "since last year"]
 )
 def test_what_is_no_date_is_said_to_be_none(words: str):
     with pytest.raises(UserError, match="not a date"):
         first_day(words, TODAY)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "17. Juni 2025",
+        "17 juin 2025",
+        "17 de junio de 2025",
+        "17 czerwca 2025 r.",
+        "17 juni 2025",
+        "17-06-2025",
+        "17. 6. 2025",
+        "2025年6月17日",
+        "١٧ يونيو ٢٠٢٥",
+    ],
+)
+def test_a_day_is_read_in_many_languages(words: str):
+    assert dates(f"({words})") == [frozenset({(2025, 6, 17)})]
+
+
+def test_a_day_that_may_be_two_has_both_meanings():
+    assert dates("03.07.2025") == [frozenset({(2025, 7, 3), (2025, 3, 7)})]

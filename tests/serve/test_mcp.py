@@ -204,7 +204,7 @@ async def test_with_a_model_the_answer_is_written(serve: Serve):
     with ChatServer(script().answer) as model, serve(model) as at:
         async with over_http(at) as session:
             answer = data(await session.call_tool("ask", {"question": QUESTION}))
-            assert "The tower at Carrow Point is 31 metres tall.[1]" in answer["answer"]
+            assert "The tower at Carrow Point is 31 metres tall. [1]" in answer["answer"]
 
 
 async def test_what_the_documents_do_not_answer_is_said(serve: Serve):
@@ -484,7 +484,7 @@ async def test_with_a_model_over_stdio_the_answer_is_written(own: Path):
         settings = {"ASSAY_LLM_BASE_URL": model.url, "ASSAY_LLM_MODEL": "scripted", "ASSAY_LLM_API_KEY": "k"}
         async with over_stdio(own, **settings) as session:
             answer = data(await session.call_tool("ask", {"question": QUESTION}))
-            assert "The tower at Carrow Point is 31 metres tall.[1]" in answer["answer"]
+            assert "The tower at Carrow Point is 31 metres tall. [1]" in answer["answer"]
 
 
 @pytest.mark.long

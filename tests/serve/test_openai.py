@@ -30,7 +30,7 @@ from serving import Served, add, until
 
 from assay.core.events import Checked, Drafted, Rephrased
 from assay.core.types import Block, Claim, Shape, Verdict
-from assay.serve.attached_run import citation_marks, line_of, number_notes, strip_notes
+from assay.serve.attached_run import citation_marks, line_of, strip_notes
 from assay.serve.openai_chat import ChatMessage, split_messages
 from assay.serve.state import ServeOptions
 from assay.store.access import grants, members, tokens
@@ -131,7 +131,7 @@ def test_without_a_model_the_answer_is_quotations_that_can_be_followed(serve: Se
 def test_with_a_model_what_it_cost_is_said(serve: Serve):
     with ChatServer(height().answer) as model, serve(model) as at:
         reply = client(at).chat.completions.create(model="assay", messages=says(FIRST))
-        assert (reply.choices[0].message.content or "").startswith(f"{TALL}[1]")
+        assert (reply.choices[0].message.content or "").startswith(f"{TALL} [1]")
         usage = at.server.workspace.questions.run(own(reply.choices[0].message)["run"]).usage
         assert reply.usage and reply.usage.prompt_tokens == usage.tokens_in > 0
         assert reply.usage.completion_tokens == usage.tokens_out > 0
@@ -226,7 +226,7 @@ def test_nothing_that_was_not_verified_is_ever_sent(serve: Serve):
         sent = web.post("/v1/chat/completions", json=body).text
         assert any(wrong in str(request) for request in model.requests), "it was drafted"
         assert "giants" not in sent
-        assert f"{TALL}[1]" in sent and sent.endswith("data: [DONE]\n\n")
+        assert f"{TALL} [1]" in sent and sent.endswith("data: [DONE]\n\n")
 
 
 def test_a_claim_is_not_told_of_before_it_is_delivered():
@@ -299,7 +299,7 @@ def test_a_system_message_changes_nothing(serve: Serve):
     messages: list[Any] = [{"role": "system", "content": told}, {"role": "developer", "content": told}, *says(FIRST)]
     with ChatServer(height().answer) as model, serve(model) as at:
         reply = client(at).chat.completions.create(model="assay", messages=messages)
-        assert (reply.choices[0].message.content or "").startswith(f"{TALL}[1]")
+        assert (reply.choices[0].message.content or "").startswith(f"{TALL} [1]")
         assert not any("pirate" in str(request) for request in model.requests)
 
 
@@ -534,10 +534,9 @@ def test_a_server_that_closes_says_that_the_run_will_go_on(serve: Serve):
 
 
 def test_numbers_of_ours_are_told_from_those_of_documents():
-    text = number_notes("# Q\n\nIt says \\[1\\] and \\[^2\\] here.[^1][^2]\n\n[^1]: A: “\\[9\\]”\n[^2]: B: “b”\n")
-    assert text == "It says \\[1\\] and \\[^2\\] here.[1][2]\n\n**Sources**\n\n- [1] A: “\\[9\\]”\n- [2] B: “b”"
+    text = "It says \\[1\\] and \\[^2\\] here.[1][2]\n\n**Sources**\n\n- [1] A: “\\[9\\]”\n- [2] B: “b”"
     assert [(mark[1], text[mark.start() : mark.end()]) for mark in citation_marks(text)] == [("1", "[1]"), ("2", "[2]")]
-    assert strip_notes(text).endswith("here.[1][2]") and number_notes("# Q\n") == ""
+    assert strip_notes(text).endswith("here.[1][2]")
 
 
 async def test_what_a_document_does_not_say_is_no_number(folder: Path, serve: Serve):

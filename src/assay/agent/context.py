@@ -19,12 +19,13 @@ from assay.answer.claims import Sources
 from assay.answer.weigh import Assessor, BatchLimits
 from assay.core.events import Event, Mode, ModelReplied, Narrowed, Stopped, StopReason, Withheld
 from assay.core.run import Run
-from assay.core.types import Answer, Document
+from assay.core.types import Answer, Document, Passage
 from assay.language.glossary import Glossary, load_glossary
 from assay.models.ask import UNKNOWN_WINDOW, ask
-from assay.models.llm import Role
+from assay.models.llm import Heard, Role
 from assay.models.meter import Meter, NoReply
 from assay.prompts import fence_mark
+from assay.tables.cells import PassageTables, passage_tables
 
 ROUNDS = {Mode.quick: 3, Mode.balanced: 5, Mode.thorough: 10}
 SET_ROUNDS = {
@@ -174,10 +175,11 @@ class RunContext:
     flushed: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0)  # returns when all that was recorded is on disk
     _titles: dict[str, str] = field(default_factory=dict)
     _dates: dict[str, str] = field(default_factory=dict)
+    _tables: dict[str, PassageTables | None] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Drop cached document lookups: some documents may no longer be readable."""
-        for known in (self._titles, self._dates, self.tool_context.seen, self.tool_context.searched):
+        for known in (self._titles, self._dates, self._tables, self.tool_context.seen, self.tool_context.searched):
             known.clear()
 
     def small(self, role: Role) -> bool:
@@ -208,11 +210,20 @@ class RunContext:
         schema: Mapping[str, Any] | None = None,
         documents: Sequence[str] = (),
         max_tokens: int = 1024,
+        heard: Heard | None = None,
     ) -> tuple[T, str] | NoReply:
         """Ask a model for a value of this type. Only for runs that have a model."""
         assert self.meter is not None, "a run without a model asks none"
         return await ask(
-            self.meter, role, name, kind, build_prompt, schema=schema, documents=documents, max_tokens=max_tokens
+            self.meter,
+            role,
+            name,
+            kind,
+            build_prompt,
+            schema=schema,
+            documents=documents,
+            max_tokens=max_tokens,
+            heard=heard,
         )
 
     def titles(self, run: Run) -> dict[str, str]:
@@ -226,7 +237,14 @@ class RunContext:
     def sources(self, run: Run) -> Sources:
         """Metadata of the documents that the evidence is from."""
         self._look_up_dates({each.passage.doc_id for each in run.evidence})
-        return Sources(self.titles(run), {doc: date for doc, date in self._dates.items() if date})
+        return Sources(self.titles(run), {doc: date for doc, date in self._dates.items() if date}, self._tables_of)
+
+    def _tables_of(self, passage: Passage) -> PassageTables | None:
+        """The tables of a passage; cached, since every prompt and every check asks."""
+        if passage.id not in self._tables:
+            document = self.document(passage.doc_id)
+            self._tables[passage.id] = passage_tables(document, passage) if document else None
+        return self._tables[passage.id]
 
     def dated_titles(self, run: Run) -> dict[str, str]:
         """Titles of the found documents, each with its date, for prompts."""
@@ -246,6 +264,13 @@ class RunContext:
         for doc in new if self.titled is not None else ():
             document = self.document(doc)
             self._dates[doc] = (document.date if document else None) or ""
+
+
+def one_model(run: Run, *roles: Role) -> bool:
+    """Whether one capable model has these roles: one request then asks it for what they do."""
+    seats = [[each for each in run.asked.seats if each.role == role] for role in roles]
+    names = {tuple(each.model for each in seat) for seat in seats}
+    return run.asked.has_model and len(names) == 1 and not any(each.small for seat in seats for each in seat)
 
 
 def mark(run: Run) -> str:

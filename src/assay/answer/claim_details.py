@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.answer.checking import working
-from assay.answer.checking.claim_rules import HEDGE, cited_texts
+from assay.answer.checking.claim_rules import cited_texts, unhedged
 from assay.answer.checking.judge import DIFFER, Documents, sources_of
 from assay.core.events import RULES, Checked, Event
-from assay.core.types import Answer, Basis, Claim, Derivation, Evidence
+from assay.core.printable import one_line
+from assay.core.types import Answer, Basis, Block, CellFacts, Claim, Derivation, Evidence
 from assay.language.quotation import find_words, line_at
 
 CODE = "code"
@@ -19,6 +20,7 @@ BASIS_TEXT = {each: each.value for each in Basis} | {
 }
 DERIVED = {
     Derivation.cell: Basis.table,
+    Derivation.facts: Basis.table,
     Derivation.rows: Basis.table,
     Derivation.extreme: Basis.comparison,
     Derivation.counted: Basis.counted,
@@ -92,7 +94,7 @@ def show_working(claim: Claim, evidence: Sequence[Evidence], document: Documents
         return None
     cited = [each for each in evidence if each.key in claim.cites]
     texts = cited_texts(cited, sources_of(cited, document))
-    proof = working.prove(claim.text.removeprefix(HEDGE), own, texts)
+    proof = working.prove(unhedged(claim.text), own, texts)
     expression = proof.steps[0] if proof.steps else f"{own.expression} = {own.result} {own.unit}".strip()
     if own.unproven:
         expression = f"{expression} (not checked by code: {own.unproven})"
@@ -106,7 +108,46 @@ def _line(words: str, text: str) -> str:
     return " ".join(line_at(text, places[0])[:200].split()) if places else ""
 
 
-def show_workings(answer: Answer, evidence: Sequence[Evidence], document: Documents) -> Mapping[Claim, ShownWorking]:
-    """The workings of an answer, by claim."""
-    found = ((claim, show_working(claim, evidence, document)) for claim in (*answer.claims, *answer.near))
-    return {claim: shown for claim, shown in found if shown is not None}
+def cell_lines(claim: Claim) -> tuple[str, ...]:
+    """What the cells of a claim are, on a line for each row: `Net sales, 3M Company: 2022: $34,229; 2021: $35,355`."""
+    rows: dict[CellFacts, list[CellFacts]] = {}
+    for facts in dict.fromkeys(cell.found for cell in claim.cells if cell.found):
+        rows.setdefault(replace(facts, column="", text=""), []).append(facts)
+    return tuple(
+        one_line(own[0].line if len(own) == 1 else replace(row, text="; ".join(map(_in_column, own))).line)
+        for row, own in rows.items()
+    )
+
+
+def _in_column(facts: CellFacts) -> str:
+    return f"{facts.column}: {facts.text}" if facts.column else facts.text
+
+
+def claim_lines(claim: Claim, basis: Basis, by: str, working: ShownWorking | None) -> list[str]:
+    """Basis, who gave the verdict, its cells, the words that carry the claim, and its working."""
+    return [
+        f"{BASIS_TEXT[basis]}{f', judged by {by}' if by else ''}",
+        *filter(None, [dispute(claim)]),
+        *(f"cell: {each}" for each in cell_lines(claim)),
+        *(f"words: “{one_line(each.text)}”" for each in claim.carried_by if each.text),
+        *(f"working: {each}" for each in (working.lines if working else ())),
+    ]
+
+
+Details = Mapping[Claim, Sequence[str]]  # what claims rest on, as lines
+NO_DETAILS: Details = {}
+
+
+def shown_details(
+    answer: Answer, evidence: Sequence[Evidence], document: Documents, judges: Judges = NOBODY, *, every: bool = False
+) -> Details:
+    """What claims of an answer rest on, with their verdicts: of those with a working, or of every one."""
+    found: dict[Claim, Sequence[str]] = {}
+    for block in (*answer.blocks, Block(answer.near)):
+        for claim in block.claims:
+            verdict = [f"{claim.verdict}{f': {claim.why}' if claim.why else ''}"] if claim.verdict else []
+            shown = show_working(claim, evidence, document)
+            rests_on = claim_lines(claim, basis(claim, opinion=block.opinion), judged_by(claim, judges), shown)
+            if every or shown:
+                found[claim] = (*verdict, *rests_on)
+    return found

@@ -9,14 +9,17 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pydantic import BaseModel
+
 from assay.core.printable import clean_text
-from assay.core.types import Claim, Evidence
+from assay.core.types import Claim, Conflict, Evidence
 from assay.language import facts
 from assay.language.injection import is_suspicious
 from assay.language.sentences import Span, split_sentences
-from assay.language.terms import content_terms
+from assay.language.terms import content_terms, missing_terms
 from assay.models.cost import estimate_tokens, fit_to_tokens, shorten_path
 from assay.prompts import context_label, fence
+from assay.tables.cells import TablesOf
 
 GROUP = re.compile(r"(?<!\s)\s*+([\[(【⟦])([^\[\]()【】⟦⟧]{1,200})[\])】⟧]")
 KEY = re.compile(r"[0-9a-f]{8}", re.I)
@@ -117,7 +120,7 @@ def _tidy(words: str) -> str:
 
 HEADING_WORDS = 8
 COLUMN_WORDS = 2  # of a column whose words are nowhere
-GAP_WORDS, LONGEST_GAP = 20, 200  # words of a writer's gap, characters of any
+LONGEST_GAP = 200  # characters
 GAPS = 6
 STATES = re.compile(
     r"\b(?:is|are|was|were|be|been|do|does|did|has|have|had|can|cannot|could|will|would|shall|should|must|not|never|none"
@@ -126,9 +129,10 @@ STATES = re.compile(
 )  # a topic has no such word
 PLAIN = frozenset(
     content_terms(
-        "answer background change comparison conclusion conflict context cost detail difference document effect evidence "
-        "example figure finding item key limit method metric name opinion other overview period point question reason "
-        "result risk rule side similarity source step summary trend value view year"
+        "amount answer background breakdown change comparison conclusion conflict context cost data date detail "
+        "difference document effect evidence exact example figure finding information item key limit method metric name "
+        "number opinion other overview period point question rate reason result risk rule share side similarity source "
+        "step summary total trend value view year"
     )
 )
 
@@ -159,7 +163,7 @@ def accept_heading(words: str, question: str, evidence: Sequence[Evidence]) -> s
     usual = PLAIN | set(content_terms(question))
     if len(cells) == 1:
         return tidy if set(content_terms(tidy)) <= usual else ""
-    known = f"{question}\n" + "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
+    known = known_words(question, evidence)
     usual |= set(content_terms(known))
     for cell in map(str.strip, cells):
         strange = len(cell.split()) > COLUMN_WORDS and not set(content_terms(cell)) <= usual
@@ -173,22 +177,35 @@ def _tidy_heading(words: str, evidence: Sequence[Evidence]) -> str:
     return _tidy(text).strip("#*: ").strip()
 
 
-def accept_gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:
-    """The gap if it is about the question and brings no fact of its own; empty otherwise."""
-    known = f"{question}\n" + "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
-    gap = accept_clause(words, known, {each.key for each in evidence})
-    terms, asked = set(content_terms(gap)), set(content_terms(question))
-    about = terms & asked and len(terms & (asked | set(content_terms(known)))) * 2 >= len(terms)
-    return gap if about and len(gap.split()) <= GAP_WORDS else ""
+def known_words(question: str, evidence: Sequence[Evidence]) -> str:
+    return f"{question}\n" + "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
 
 
-def accept_clause(words: str, known: str, keys: Collection[str]) -> str:
-    """What a model says is missing, if it is one sentence without a name or number that is not in `known`, and no
-    instruction; empty otherwise. It must not be a way to state something unchecked."""
+def accept_gap(words: str, known: str, keys: Collection[str] = ()) -> str:
+    """What a model says is missing, if it is one clause in words of `known` and plain ones, and no instruction; empty
+    otherwise. It must not be a way to state something unchecked."""
     clause = _tidy(extract_citations(clean_text(words), keys).words).rstrip(". ")
-    if len(clause) > LONGEST_GAP or len(split_sentences(clause)) > 1:
+    if len(clause) > LONGEST_GAP or len(split_sentences(clause)) > 1 or is_suspicious(clause):
         return ""
-    return "" if is_suspicious(clause) or facts.missing_facts(clause, known, facts.lowercase_stems(known)) else clause
+    strange = missing_terms(frozenset(content_terms(clause)), PLAIN | frozenset(content_terms(known)))
+    return "" if strange or facts.missing_facts(clause, known, facts.lowercase_stems(known)) else clause
+
+
+class Disputed(BaseModel, extra="forbid"):
+    """A conflict as a model names it."""
+
+    left: str
+    right: str
+    about: str = ""
+
+
+def read_conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Conflict | None:
+    """A conflict between two different pieces of evidence; it is described only in words they contain."""
+    sides = [one for key in (each.left, each.right) for one in evidence if one.key == key.strip().lower()]
+    if len(sides) != 2 or sides[0].key == sides[1].key:
+        return None
+    known = known_words(question, sides)
+    return Conflict(sides[0].key, sides[1].key, accept_gap(each.about, known))
 
 
 FLAGGED = "reads like an instruction, and is not one"
@@ -196,36 +213,54 @@ FLAGGED = "reads like an instruction, and is not one"
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Metadata of documents, by document id."""
+    """Metadata of documents, by document id, and the tables of their passages."""
 
     titles: Mapping[str, str] = field(default_factory=dict)
     dates: Mapping[str, str] = field(default_factory=dict)
+    tables: TablesOf = lambda _: None
 
 
-def quotations(evidence: Sequence[Evidence], sources: Sources, mark: str, room: int) -> tuple[str, tuple[str, ...]]:
+def quotations(
+    evidence: Sequence[Evidence], sources: Sources, mark: str, room: int, *, cells: bool = False
+) -> tuple[str, tuple[str, ...]]:
     """The evidence that fits, fenced, and the keys of what was shown: first every quotation, then as much of the
-    surrounding passages as fits, the best first."""
+    surrounding passages as fits, the best first. With `cells`, rows and columns of tables have ids."""
     shown: dict[str, str] = {}
     left = room
     for each in evidence:
-        fenced = _fenced(each, sources, mark, each.quote.text)
+        fenced = _fenced(each, sources, mark, _quoted_span(each), cells=cells)
         if (cost := _cost(fenced)) <= left:
             shown[each.key] = fenced
             left -= cost
-    if evidence and not shown and (words := _cut(evidence[0], sources, mark, room)):
-        shown[evidence[0].key] = words
+    if evidence and not shown and (cut := _cut(evidence[0], sources, mark, room)):
+        shown[evidence[0].key] = cut
         left = 0
     for each in evidence:
         if each.key in shown and left > 0:
             have = _cost(shown[each.key])
-            wider = _fenced(each, sources, mark, widen_quotation(each, left + _words_cost(shown[each.key])))
+            span = widen_quotation(each, left + _words_cost(shown[each.key]))
+            wider = _fenced(each, sources, mark, span, cells=cells)
             if have < (cost := _cost(wider)) <= have + left:
                 shown[each.key] = wider
                 left -= cost - have
     return "\n".join(shown.values()), tuple(shown)
 
 
-def _fenced(evidence: Evidence, sources: Sources, mark: str, words: str) -> str:
+def _quoted_span(evidence: Evidence) -> Span:
+    return evidence.quote.start - evidence.passage.start, evidence.quote.end - evidence.passage.start
+
+
+def _fenced(evidence: Evidence, sources: Sources, mark: str, span: Span, *, cells: bool = False) -> str:
+    """A span of the passage under its label."""
+    passage = evidence.passage
+    words = passage.text[slice(*span)]
+    tables = sources.tables(passage) if cells else None
+    if tables:
+        words = tables.mark(words, passage.start + span[0])
+    return fence(mark, _label(evidence, sources, tables.label if tables else ""), words)
+
+
+def _label(evidence: Evidence, sources: Sources, columns: str = "") -> str:
     doc = evidence.passage.doc_id
     label = (
         f"key {evidence.key}",
@@ -233,9 +268,10 @@ def _fenced(evidence: Evidence, sources: Sources, mark: str, words: str) -> str:
         sources.dates.get(doc, ""),
         shorten_path(evidence.passage.heading, 40),
         context_label(evidence.passage).strip(),
+        columns,
         FLAGGED if evidence.flagged else "",
     )
-    return fence(mark, " · ".join(part for part in label if part), words)
+    return " · ".join(part for part in label if part)
 
 
 def _cost(fenced: str) -> int:
@@ -249,18 +285,18 @@ def _words_cost(fenced: str) -> int:
 
 def _cut(evidence: Evidence, sources: Sources, mark: str, room: int) -> str:
     """The beginning of a quotation that is too long by itself."""
-    frame = _cost(_fenced(evidence, sources, mark, ""))
+    frame = _cost(_fenced(evidence, sources, mark, (0, 0)))
     if room - frame < 8:
         return ""
-    return _fenced(evidence, sources, mark, fit_to_tokens(evidence.quote.text, room - frame - 2))
+    return fence(mark, _label(evidence, sources), fit_to_tokens(evidence.quote.text, room - frame - 2))
 
 
-def widen_quotation(evidence: Evidence, room: int) -> str:
-    """The quotation with as many whole surrounding sentences of its passage as fit into `room` tokens."""
+def widen_quotation(evidence: Evidence, room: int) -> Span:
+    """The span of the quotation with as many whole surrounding sentences of its passage as fit into `room` tokens."""
     passage = evidence.passage.text
     if estimate_tokens(passage) <= room:
-        return passage
-    start, end = (at - evidence.passage.start for at in (evidence.quote.start, evidence.quote.end))
+        return 0, len(passage)
+    start, end = _quoted_span(evidence)
     spans = split_sentences(passage)
     grown = True
     while grown:
@@ -272,4 +308,4 @@ def widen_quotation(evidence: Evidence, room: int) -> str:
                 wider = (max((first for first, _ in spans if first < start), default=start), end)
             if wider != (start, end) and estimate_tokens(passage[slice(*wider)]) <= room:
                 (start, end), grown = wider, True
-    return passage[start:end]
+    return start, end

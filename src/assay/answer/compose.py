@@ -9,10 +9,11 @@ from functools import cache
 
 from assay.answer.checking.claim_rules import follows_instruction
 from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
+from assay.answer.claims import accept_gap, known_words
 from assay.answer.extracts import FOUND
-from assay.core.events import BUDGETS, RULES, Described, Drafted, Route, StopReason, Task, fallbacks
+from assay.core.events import BUDGETS, RULES, Described, Drafted, Judged, Route, StopReason, Task, fallbacks
 from assay.core.run import Run
-from assay.core.types import Answer, Block, Claim, Evidence, Examined, Outcome, Shape, Verdict
+from assay.core.types import Answer, Block, Claim, Conflict, Derivation, Evidence, Examined, Outcome, Shape, Verdict
 
 EXTRACTS = 7  # version of the decisions since which a draft by rule is extracts, with a probability
 NEAR = 3  # quotations shown if nothing answers the question
@@ -27,9 +28,13 @@ def opinions(run: Run) -> frozenset[int]:
 
 def headings(run: Run) -> frozenset[int]:
     """The indexes of claims that are the headings of their blocks."""
+    return stated_headings(run.draft) if run.draft else frozenset()
+
+
+def stated_headings(draft: Drafted) -> frozenset[int]:
     found: set[int] = set()
     place = 0
-    for block in run.draft.blocks if run.draft else ():
+    for block in draft.blocks:
         if _has_stated_heading(block):
             found.add(place)
         place += len(block.claims)
@@ -46,9 +51,12 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
     draft = run.draft or Drafted((), Shape.list)
     good = {place: claim for place, claim in guard.checked.items() if not find_fault(place, claim, guard)}
     delivered = _keep_claims(draft.blocks, good)
+    conflicts = _conflicts(run, draft)
+    delivered += (sides := _other_sides(run, conflicts, delivered, guard))
     gaps = _gaps(run, draft)
-    lost = len(good.keys() | headings(run)) < len(_claims(draft))
-    outcome = _outcome(run, draft, delivered, gaps, lost=lost)
+    lost = len(good.keys() | headings(run)) < len(_claims(draft)) or any(map(_gives_cells_alone, good.values()))
+    outcome = _outcome(run, draft, delivered, gaps, lost=lost or bool(sides))
+    outcome = Outcome.partial if sides and outcome is Outcome.answered else outcome
     beside: tuple[Claim, ...] = ()
     if outcome is Outcome.abstained:  # true statements beside the point are shown as what came nearest
         beside, delivered = tuple(claim for block in delivered for claim in block.claims), ()
@@ -58,7 +66,7 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
         blocks=delivered,
         outcome=outcome,
         shape=draft.shape,
-        conflicts=tuple(each for each in draft.conflicts if {each.left, each.right} <= keys),
+        conflicts=tuple(each for each in conflicts if {each.left, each.right} <= keys),
         gaps=gaps,
         searched=run.searched if run.route is not Route.rework else (),
         stopped=run.stopped.reason if run.stopped else "",
@@ -77,6 +85,11 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
         if _rechecks(run)
         else (),
     )
+
+
+def _gives_cells_alone(claim: Claim) -> bool:
+    """Whether a claim was replaced by what its cells say."""
+    return claim.derived is not None and claim.derived.rule is Derivation.facts
 
 
 def _with_titles(examined: Examined | None, titles: Mapping[str, str]) -> Examined | None:
@@ -110,15 +123,47 @@ def _keep_claims(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Bl
     return tuple(kept) if any(not block.opinion for block in kept) else ()
 
 
+def _conflicts(run: Run, draft: Drafted) -> tuple[Conflict, ...]:
+    """The conflicts that the writer names, and those that the judge sees besides."""
+    seen = run.judgement.conflicts if run.judgement else ()
+    named = {frozenset((each.left, each.right)) for each in draft.conflicts}
+    return (*draft.conflicts, *(each for each in seen if {each.left, each.right} not in named))
+
+
+def _other_sides(
+    run: Run, conflicts: Sequence[Conflict], delivered: Sequence[Block], guard: DeliveryGuard
+) -> tuple[Block, ...]:
+    """The sides of conflicts of which only the other side passed, as quotations: it is not delivered as the answer."""
+    cited = {key for block in delivered for claim in block.claims for key in claim.cites}
+    if run.asked.brief is not None or run.route is Route.rework:
+        return ()
+    open_ = [{each.left, each.right} - cited for each in conflicts]
+    keys = {key for each in open_ if len(each) == 1 for key in each}
+    sides = [Claim("", (each.key,), quote=each.quote) for each in run.evidence if each.key in keys and not each.flagged]
+    return tuple(Block((claim,)) for claim in map(guard.verify, sides) if claim.verdict is Verdict.supported)
+
+
 def _gaps(run: Run, draft: Drafted) -> tuple[str, ...]:
-    """The unanswered parts: as the judge of the draft says; without one, as the writer states."""
+    """The unanswered parts: as the judge of the draft says; without one, as the writer states. Where a limit ended a search
+    that never had enough, what it lacked last."""
     if draft.said or run.asked.brief is not None:  # a synthesis answers no single question
         return ()
     if run.route is Route.rework:  # what was missing from the last answer still is
         return run.last_answer.whole.gaps if run.last_answer and run.last_answer.whole else ()
     if run.judgement is not None and run.judgement.by != RULES:
-        return run.judgement.missing
+        return run.judgement.missing or _never_enough(run)
     return draft.missing
+
+
+def _never_enough(run: Run) -> tuple[str, ...]:
+    """What the evidence lacked according to the last judgement, if a limit ended the search and something was missing each
+    time."""
+    judged = [event for event in run.current if isinstance(event, Judged) and event.by != RULES]
+    if not (run.stopped and run.stopped.reason in BUDGETS and judged and all(each.missing for each in judged)):
+        return ()
+    known = known_words(run.question, run.evidence)
+    found = [accept_gap(each, known) for each in judged[-1].missing]
+    return tuple(dict.fromkeys(each or run.question for each in found))
 
 
 def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequence[str], *, lost: bool) -> Outcome:
@@ -210,11 +255,11 @@ def find_faults(answer: Answer, run: Run, document: Documents, judge: Judge = JU
 
 def guarded_faults(answer: Answer, run: Run, guard: DeliveryGuard) -> list[str]:
     places: dict[Claim, int] = {claim: place for place, claim in guard.checked.items()}
-    found = [why for claim in answer.claims if (why := find_fault(places.get(claim, -1), claim, guard))]
-    for claim in answer.near:
-        if claim.quote is None:
+    found: list[str] = []
+    for claim in (*answer.claims, *answer.near):
+        if claim.quote is None or claim in places:
             found += [why for why in (find_fault(places.get(claim, -1), claim, guard),) if why]
-        elif guard.verify(claim).verdict is not Verdict.supported:
+        elif guard.verify(claim) != claim or claim.verdict is not Verdict.supported:
             found.append(f"“{claim.words}” is not a quotation")
     cited = {key for claim in answer.claims for key in claim.cites}
     found += [

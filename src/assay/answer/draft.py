@@ -5,12 +5,12 @@ Nothing here is delivered: every claim of a draft is checked first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import from_json
 
 from assay import prompts
 from assay.answer import claims
@@ -18,15 +18,17 @@ from assay.answer.checking.repetition import quotation, quote_source, stands_in
 from assay.answer.claims import Sources, quotations
 from assay.core.events import Drafted
 from assay.core.printable import clean_text
-from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Quote, Shape, Working
+from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Quote, Shape, Working
 from assay.language.dates import with_weekday
-from assay.language.names import asks_for_several
 from assay.language.terms import content_terms
+from assay.models import replies
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
+from assay.tables.cells import ROW_MARK
 
-BLOCKS, CLAIMS, CITES, OPERANDS = 8, 24, 6, 40  # most that a reply may contain
+BLOCKS, CLAIMS, CITES, OPERANDS, CELLS = 8, 24, 6, 40, 16  # most that a reply may contain
+LONGEST_FIELD = 200  # characters of a field of a cell
 
 
 class Read(BaseModel, extra="forbid"):
@@ -45,12 +47,25 @@ class Calculation(BaseModel, extra="forbid"):
     unit: str = ""
 
 
+class Cell(BaseModel, extra="forbid"):
+    """A figure from a table: its cell, by the ids that were shown, and what it is."""
+
+    cite: str
+    cell: str
+    measure: str = ""
+    period: str = ""
+    organisation: str = ""
+    value: str = ""
+    direction: str = ""
+
+
 class Stated(BaseModel, extra="forbid"):
     """A claim as it was written."""
 
     text: str
     cites: list[str] = []
     calculation: Calculation | None = None
+    cells: list[Cell] = []
 
 
 class Part(BaseModel, extra="forbid"):
@@ -59,19 +74,18 @@ class Part(BaseModel, extra="forbid"):
     opinion: bool = False
 
 
-class Disputed(BaseModel, extra="forbid"):
-    left: str
-    right: str
-    about: str = ""
-
-
 class Writing(BaseModel, extra="forbid"):
     """A whole draft as it was written. The shape is a plain word: one that is not known is no reason to lose the draft."""
 
     shape: str = ""
     blocks: list[Part]
-    conflicts: list[Disputed] = []
+    conflicts: list[claims.Disputed] = []
     missing: list[str] = []
+
+    @property
+    def stated(self) -> int:
+        """How many claims were written, as the reply counts them."""
+        return sum(len(part.claims[:CLAIMS]) for part in self.blocks[:BLOCKS])
 
 
 class Direct(BaseModel, extra="forbid"):
@@ -83,17 +97,18 @@ class Direct(BaseModel, extra="forbid"):
 # --- what the model is shown ----------------------------------------------------------------------------------------
 
 
-def schema(keys: Sequence[str], *, calculations: bool = True) -> dict[str, Any]:
+def schema(keys: Sequence[str], *, calculations: bool = True, cells: bool = False) -> dict[str, Any]:
     """The JSON schema of a reply, in which only shown evidence can be cited."""
     key = {"type": "string", "enum": list(keys)}
     more = {"calculation": calculation_schema(key)} if calculations else {}
+    more |= {"cells": cells_schema(key)} if cells else {}
     claim = object_schema(text={"type": "string"}, cites=list_schema(key, 1, CITES), **more)
-    block = object_schema(heading={"type": "string"}, claims=list_schema(claim, 1, CLAIMS), opinion={"type": "boolean"})
+    block = object_schema(heading={"type": "string"}, opinion={"type": "boolean"}, claims=list_schema(claim, 1, CLAIMS))
     disputed = object_schema(left=key, right=key, about={"type": "string"})
     return object_schema(
         shape={"type": "string", "enum": [each.value for each in Shape]},
-        blocks=list_schema(block, 0, BLOCKS),
         conflicts=list_schema(disputed, 0, 4),
+        blocks=list_schema(block, 0, BLOCKS),
         missing=list_schema({"type": "string"}, 0, claims.GAPS),
     )
 
@@ -103,6 +118,18 @@ def calculation_schema(key: Mapping[str, Any]) -> dict[str, Any]:
     operand = object_schema(words=text, cite=key)
     whole = object_schema(expression=text, operands=list_schema(operand, 1, OPERANDS), result=text, unit=text)
     return {"anyOf": [whole, {"type": "null"}]}
+
+
+def cells_schema(key: Mapping[str, Any]) -> dict[str, Any]:
+    text = {"type": "string"}
+    way = {"type": "string", "enum": ["", "up", "down", "same"]}
+    cell = object_schema(cite=key, cell=text, measure=text, period=text, organisation=text, value=text, direction=way)
+    return list_schema(cell, 0, CELLS)
+
+
+def has_tables(evidence: Sequence[Evidence], sources: Sources) -> bool:
+    """Whether a prompt with this evidence shows ids of cells."""
+    return any(tables.rows for each in evidence if (tables := sources.tables(each.passage)))
 
 
 def build_prompt(
@@ -129,14 +156,13 @@ def build_prompt(
     notes += _note("An earlier draft said this, and it did not hold:", "objections", failed, mark)
     notes += f"Usual definitions: {definitions}.\n" if definitions else ""
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
-    shape = SHAPE_HINTS[shape_of(question)]
-    how = calculation_note(room) if calculations else ""
-    used = sum(map(estimate_tokens, (asked, notes, shape, how)))
+    cells = calculations and has_tables(evidence, sources)
+    how = how_to(room, cells=cells) if calculations else ""
+    used = sum(map(estimate_tokens, (asked, notes, how)))
     return {
         "question": asked,
-        "evidence": quotations(evidence, sources, mark, room - used)[0],
+        "evidence": quotations(evidence, sources, mark, room - used, cells=cells)[0],
         "notes": notes,
-        "shape": shape,
         "today": with_weekday(today),
         "calculations": how,
     }
@@ -163,48 +189,27 @@ def build_rework_prompt(
         for claim in block.claims
     ]
     stated = fence(mark, "the last answer", fit_to_tokens("\n".join(lines), max(room // 3, 32)))
-    how = calculation_note(room) if calculations else ""
+    cells = calculations and has_tables(evidence, sources)
+    how = how_to(room, cells=cells) if calculations else ""
     used = sum(map(estimate_tokens, (asked, wanted, stated, how)))
     return {
         "wish": wanted,
         "question": asked,
         "claims": stated,
-        "evidence": quotations(evidence, sources, mark, room - used)[0],
+        "evidence": quotations(evidence, sources, mark, room - used, cells=cells)[0],
         "today": with_weekday(today),
         "calculations": how,
     }
 
 
-def calculation_note(room: int) -> str:
-    """How a calculation is given, if there is room to say so."""
-    note = prompts.template("calculations")
+def how_to(room: int, *, cells: bool) -> str:
+    """How calculations are given, and cells of tables, if there is room to say so."""
+    note = prompts.template("calculations") + (prompts.template("cells") if cells else "")
     return note if estimate_tokens(note) <= room // 3 else ""
 
 
 def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:
     return f"{head}\n{fence(mark, label, chr(10).join(lines))}\n" if lines else ""
-
-
-TABLE = re.compile(r"\b(?:table|compare|comparison|contrast|versus|vs)\b|\bside by side\b", re.I)
-PROSE = re.compile(
-    r"^\W*(?:why|explain|describe|discuss|summari[sz]e|outline|tell me about)\b|\bhow (?:do|does|did|is|are|was|were|can)\b",
-    re.I,
-)
-SHAPE_HINTS = {
-    Shape.sentence: "one sentence, or two",
-    Shape.list: "list: one claim for each item",
-    Shape.table: "table: one claim for each row",
-    Shape.prose: "prose: a few sentences",
-}
-
-
-def shape_of(question: str) -> Shape:
-    """The shape that a question asks for."""
-    if TABLE.search(question):
-        return Shape.table
-    if asks_for_several(question) and not re.search(r"\bhow many\b", question, re.I):
-        return Shape.list
-    return Shape.prose if PROSE.search(question) else Shape.sentence
 
 
 # --- what it wrote --------------------------------------------------------------------------------------------------
@@ -219,30 +224,56 @@ def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str, *
     for part in reply.blocks[:BLOCKS]:
         own: list[Claim] = []
         for stated in part.claims[:CLAIMS]:
-            sentences, strange = claims.split_claims(stated.text, stated.cites, known, whole=not small)
-            own += _with_calculation(sentences, stated.calculation, known)
+            sentences, strange = read_claim(stated, known, small=small)
+            own += sentences
             stray += strange
-        own = list({claim.text: claim for claim in reversed(own)}.values())[::-1]  # drop repetitions
+        first = {claim.text: claim for claim in reversed(own)}
+        own = [first[text] for text in dict.fromkeys(claim.text for claim in own)]  # drop repetitions
         if own:
             heading, stating = claims.read_heading(part.heading, question, evidence, own)
             blocks.append(Block((*stating, *own), heading, part.opinion))
-    conflicts = [found for each in reply.conflicts if (found := _conflict(each, question, evidence))]
+    conflicts = [found for each in reply.conflicts if (found := claims.read_conflict(each, question, evidence))]
+    known_words = claims.known_words(question, evidence)
     stated = [frozenset(content_terms(claim.text)) for block in blocks for claim in block.claims]
+    if blocks:  # an answer followed by a repetition of the question names no gap
+        stated.append(frozenset(content_terms(question)))
     gaps = (
-        claims.accept_gap(each, question, evidence)
+        claims.accept_gap(each, known_words, known) or question
         for each in reply.missing[: claims.GAPS]
         if not any(frozenset(content_terms(each)) <= sentences for sentences in stated)  # a stated part is not missing
     )
-    if blocks:  # an answer followed by a repetition of the question names no gap
-        gaps = (each for each in gaps if set(content_terms(each)) != set(content_terms(question)))
     return Drafted(
         tuple(blocks),
-        _shape(reply.shape, blocks),
+        Shape(reply.shape) if reply.shape in set(Shape) else Shape.prose,
         tuple(conflicts),
         by=by,
-        missing=tuple(dict.fromkeys(each for each in gaps if each)),
+        missing=tuple(dict.fromkeys(gaps)),
         stray=tuple(dict.fromkeys(stray)),
     )
+
+
+def read_begun(text: str) -> tuple[Writing, int] | None:
+    """The whole claims of a draft that is being written, and how many have begun. A claim is whole when the next one begins;
+    what its block is must be known, and the conflicts, which a reader has to see together. None if there is nothing yet."""
+    try:
+        raw = from_json(text.strip(), allow_partial=True) if text.lstrip().startswith("{") else {}
+    except ValueError:
+        return None
+    names = list(raw)
+    listed = raw.get("blocks")
+    if not isinstance(listed, list) or "conflicts" not in names[: names.index("blocks")]:
+        return None
+    blocks = [dict(each) for each in listed[:BLOCKS] if isinstance(each, dict) and isinstance(each.get("claims"), list)]
+    begun = sum(len(each["claims"][:CLAIMS]) for each in blocks)
+    if blocks and names[-1] == "blocks":
+        last = list(blocks[-1])
+        known = {"heading", "opinion"} <= set(last[: last.index("claims")])
+        blocks[-1]["claims"] = blocks[-1]["claims"][:-1] if known else []
+    raw |= {"blocks": [each for each in blocks if each["claims"]]}
+    try:
+        return replies.fit(Writing, raw), begun
+    except replies.UnreadableReply:
+        return None
 
 
 def quote_sources(draft: Drafted, evidence: Sequence[Evidence]) -> Drafted:
@@ -272,54 +303,38 @@ def _quoted(claim: Claim, evidence: Sequence[Evidence]) -> Claim:
     return quote_source(claim.text, cited) or claim
 
 
-def _with_calculation(
-    sentences: Sequence[Claim], calculation: Calculation | None, known: Collection[str]
-) -> tuple[Claim, ...]:
-    """The sentences of a claim; its calculation belongs to the first one that states the result, or to the last."""
-    if calculation is None or not sentences:
-        return tuple(sentences)
-    result = calculation.result.strip(" %$€£")
+def read_claim(
+    stated: Stated, known: Collection[str], *, small: bool = False
+) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
+    """One written claim, in sentences if its writer is small, and the keys that were removed from it. Its calculation and
+    its cells belong to the first sentence that states the result, or to the last."""
+    sentences, stray = claims.split_claims(ROW_MARK.sub("", stated.text), stated.cites, known, whole=not small)
+    result = stated.calculation.result.strip(" %$€£") if stated.calculation else ""
     place = next((at for at, claim in enumerate(sentences) if result and result in claim.text), len(sentences) - 1)
     return tuple(
-        with_working(claim, calculation, known) if at == place else claim for at, claim in enumerate(sentences)
-    )
+        with_proofs(claim, stated, known) if at == place else claim for at, claim in enumerate(sentences)
+    ), stray
 
 
-def with_working(claim: Claim, calculation: Calculation | None, known: Collection[str]) -> Claim:
-    """The claim with its working; it also cites what the operands are read from."""
-    if calculation is None or not calculation.expression.strip():
-        return claim
-    operands = tuple(Operand(each.words, each.cite.strip().lower()) for each in calculation.operands[:OPERANDS])
-    cites = tuple(dict.fromkeys((*claim.cites, *(each.cite for each in operands if each.cite in known))))
-    working = Working(calculation.expression, operands, calculation.result, calculation.unit)
-    return replace(claim, cites=cites, working=working)
+def with_proofs(claim: Claim, stated: Stated, known: Collection[str]) -> Claim:
+    """The claim with its working and its cells; it also cites what they are read from."""
+    cells = tuple(_claimed(each) for each in stated.cells[:CELLS])
+    working, operands = claim.working, ()
+    if (own := stated.calculation) and own.expression.strip():
+        operands = tuple(
+            Operand(ROW_MARK.sub("", each.words), each.cite.strip().lower()) for each in own.operands[:OPERANDS]
+        )
+        working = Working(own.expression, operands, own.result, own.unit)
+    read = (each.cite for each in (*operands, *cells) if each.cite in known)
+    cites = tuple(dict.fromkeys((*claim.cites, *read)))
+    return replace(claim, cites=cites, working=working, cells=cells or claim.cells)
 
 
-def _is_row(own: Sequence[Claim]) -> bool:
-    return all(claims.ROW in claim.text for claim in own)
-
-
-def _shape(proposed: str, blocks: Sequence[Block]) -> Shape:
-    """The model's chosen shape, if the blocks match it."""
-    own = [claim for block in blocks for claim in block.claims]
-    if own and _is_row(own):
-        return Shape.table
-    shape = Shape(proposed) if proposed in set(Shape) else Shape.prose
-    if shape is Shape.table:
-        return Shape.list
-    return Shape.prose if shape is Shape.sentence and len(own) > 2 else shape
-
-
-def _conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Conflict | None:
-    """A conflict between two different pieces of evidence on the same subject; it is described only in words they contain."""
-    sides = [one for key in (each.left, each.right) for one in evidence if one.key == key.strip().lower()]
-    if len(sides) != 2 or sides[0].key == sides[1].key:
-        return None
-    ours, theirs = (frozenset(content_terms(side.passage.text)) for side in sides)
-    if len(ours & theirs) < 2:
-        return None
-    about = claims.accept_gap(each.about, f"{question} {sides[0].passage.text}", sides)
-    return Conflict(sides[0].key, sides[1].key, about)
+def _claimed(cell: Cell) -> ClaimedCell:
+    fields = (cell.measure, cell.period, cell.organisation, cell.value, cell.direction)
+    measure, period, organisation, value, direction = (" ".join(each.split())[:LONGEST_FIELD] for each in fields)
+    cite, place = cell.cite.strip().lower(), cell.cell.strip()[:LONGEST_FIELD]
+    return ClaimedCell(cite, place, measure, period, organisation, value, direction)
 
 
 def read_direct(reply: Direct, by: str) -> Drafted:

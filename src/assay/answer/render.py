@@ -1,69 +1,39 @@
-"""Renders an answer as terminal text, Markdown, HTML, JSON and BibTeX. Evidence keys become citation numbers here.
-Pure."""
+"""Renders an answer as terminal text, Markdown, HTML, JSON and BibTeX, all from one layout of blocks, extracts, remarks and
+sources. Pure."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from assay.answer.claim_details import ShownWorking, basis
-from assay.answer.extracts import Stretch, quoted_in_place
+from assay.answer.citations import (
+    Cited,
+    Extract,
+    Source,
+    cited_by,
+    from_table,
+    join_extracts,
+    rests_on_flagged,
+    sources,
+)
+from assay.answer.claim_details import NO_DETAILS, Details, basis, cell_lines
+from assay.answer.claims import ROW
+from assay.answer.extracts import Stretch
 from assay.core.codec import to_json
 from assay.core.events import BUDGETS
-from assay.core.printable import clean_text
-from assay.core.types import (
-    BETWEEN,
-    Answer,
-    Basis,
-    Block,
-    Claim,
-    Document,
-    Evidence,
-    Examined,
-    Outcome,
-    Quote,
-    Shape,
-    file_name,
-    omitted_when_empty,
-)
+from assay.core.printable import clean_text, one_line
+from assay.core.types import Answer, Block, Claim, Examined, Outcome, Shape, file_name
 from assay.ingest.metadata.file_fields import is_organisation
-from assay.language.quotation import within
-from assay.tables.parts import PartRow, TablePart, text_table
+from assay.tables.parts import PartRow, TablePart, is_figure, text_table
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """A citation as shown to a person: number, document, page, quoted text."""
-
-    number: int
-    key: str
-    document: str
-    title: str
-    authors: tuple[str, ...]
-    date: str | None
-    path: str
-    page: int | None
-    quote: Quote
-    flagged: bool = False  # the passage reads like an instruction to a model
-    table: TablePart | None = None  # the rows of a table that the quotation is from, with their header
-    weighed: bool = True  # the quotation that was weighed as evidence, not words that a judge named
-    under: tuple[str, ...] = omitted_when_empty(())  # headings and subject that the quotation does not say itself
-    marks: tuple[Quote, ...] = omitted_when_empty(())  # the words in it that answer
-    words: tuple[Stretch, ...] = omitted_when_empty(())  # the quotation below its headings, as it is shown
-
-    @property
-    def place(self) -> str:
-        """`Title › Heading › Subject, page 3`"""
-        page = f", page {self.page}" if self.page else ""
-        return one_line(BETWEEN.join(filter(None, (self.title or file_name(self.path), *self.under)))) + page
 
 
 # One line above extracts: the three cases, by one probability (`answer/extracts.py`).
@@ -73,7 +43,7 @@ EXTRACTS_TEXT = {
     Outcome.abstained: "Not found in your documents. The nearest:",
 }
 NOTHING = "Not found in your documents."
-NEAREST = "The nearest that was found:"
+NEAREST = "The nearest that was found"
 OUTCOME_TEXT = {
     Outcome.answered: "",
     Outcome.direct: "Not from your documents.",
@@ -105,60 +75,7 @@ LIMIT_TEXT = {
 CONFLICT_TEXT = {True: "These differ", False: "The sources disagree"}  # of extracts, nobody has judged it
 SEARCHED = "Searched for"
 OPINION = "Opinion"
-ROW = " | "
-
-
-Cited = Mapping[tuple[str, Quote], Citation]  # by key and words: one passage may be quoted twice
-Workings = Mapping[Claim, ShownWorking]
-NO_WORKINGS: Workings = {}
-
-
-def citations(
-    answer: Answer, evidence: Sequence[Evidence], document: Callable[[str], Document | None]
-) -> dict[tuple[str, Quote], Citation]:
-    """A numbered citation for everything the answer cites, in order of appearance."""
-    by_key = {each.key: each for each in evidence}
-    stated = frozenset(answer.claims)
-    found: dict[tuple[str, Quote], Citation] = {}
-    for claim in (*answer.claims, *answer.near):
-        for key, quote in quotes_of(claim, by_key):
-            source = document(quote.doc_id)
-            if source is None or (key, quote) in found:
-                continue
-            marks, words = claim.marks, quote
-            if claim.derived and _from_table(claim):
-                marks = tuple(each for each in claim.derived.operands if each.doc_id == source.id)
-                words = _spanned(marks, source) if marks and not claim.carried_by else quote
-            marks = marks if claim in stated else ()  # what is only near has no words that answer
-            shown = quoted_in_place(source, words, marks)
-            found[key, quote] = Citation(
-                len(found) + 1,
-                key,
-                source.id,
-                source.title,
-                source.authors,
-                source.date,
-                source.uri,
-                shown.page,
-                quote,
-                by_key[key].flagged,
-                shown.table,
-                quote == by_key[key].quote,
-                shown.under,
-                marks,
-                shown.words,
-            )
-    return found
-
-
-def _from_table(claim: Claim) -> bool:
-    return claim.derived is not None and basis(claim) is not Basis.catalogue
-
-
-def _spanned(quotes: Sequence[Quote], document: Document) -> Quote:
-    """The words from the first of these to the last."""
-    start, end = min(each.start for each in quotes), max(each.end for each in quotes)
-    return Quote(document.id, start, end, document.text[start:end])
+WORKING = "Working"
 
 
 def shows_extracts(answer: Answer) -> bool:
@@ -176,18 +93,6 @@ def label(answer: Answer) -> str:
     return EXTRACTS_TEXT[answer.outcome] if answer.claims or answer.near else NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Extract:
-    """What is shown of documents in one place: a quotation, or rows of one table that several quotations are from."""
-
-    citations: tuple[Citation, ...]
-    table: TablePart | None
-
-    @property
-    def first(self) -> Citation:
-        return self.citations[0]
-
-
 def extracts(answer: Answer, cited: Cited) -> list[Extract]:
     """The quotations of an answer that no model wrote, or those that came nearest; of a statement that was computed without
     them, the rows that it is from."""
@@ -198,63 +103,14 @@ def extracts(answer: Answer, cited: Cited) -> list[Extract]:
         each
         for claim in claims
         for each in cited_by(claim, cited)
-        if claim.quote or (_from_table(claim) and each.table and each.document not in quoted)
+        if claim.quote or (from_table(claim) and each.table and each.document not in quoted)
     ]
-    found: list[Extract] = []
-    for each in dict.fromkeys(shown):
-        last = found[-1] if found else None
-        if last and (joined := _joined(last, each)):
-            found[-1] = Extract((*last.citations, each), joined)
-        else:
-            found.append(Extract((each,), each.table))
-    return found
-
-
-def _joined(extract: Extract, citation: Citation) -> TablePart | None:
-    """The rows of both as one table, if they are from one."""
-    table, more = extract.table, citation.table
-    if table is None or more is None or extract.first.document != citation.document:
-        return None
-    same = (table.caption, table.columns, table.total) == (more.caption, more.columns, more.total)
-    rows = {row.start: row for row in (*table.rows, *more.rows)}
-    return replace(table, rows=tuple(rows[at] for at in sorted(rows))) if same and not citation.marks else None
-
-
-def quotes_of(claim: Claim, by_key: Mapping[str, Evidence]) -> list[tuple[str, Quote]]:
-    """What a claim is shown with: its own quotation, the words that carry it, or else the quotations it cites."""
-    keys = [key for key in claim.cites if key in by_key]
-    if claim.quote is not None:
-        return [(key, claim.quote) for key in keys]
-    carried = [(key, quote) for quote in claim.carried_by for key in keys if within(quote, by_key[key].passage)]
-    covered = {key for key, _ in carried}
-    return carried + [(key, by_key[key].quote) for key in keys if key not in covered]
-
-
-def cited_by(claim: Claim, cited: Cited) -> list[Citation]:
-    """The citations of one claim."""
-    if claim.quote is not None:
-        return [each for (key, quote), each in cited.items() if key in claim.cites and quote == claim.quote]
-    own = {at: each for at, each in cited.items() if at[0] in claim.cites}
-    covered = {key for key, quote in own if quote in claim.carried_by}
-    return [
-        each for (key, quote), each in own.items() if quote in claim.carried_by or (key not in covered and each.weighed)
-    ]
+    return join_extracts(dict.fromkeys(shown))
 
 
 def claim_text(claim: Claim) -> str:
     """The text of a claim; a placeholder if its document was removed."""
     return one_line(claim.words) or "(the document was removed)"
-
-
-def one_line(words: str) -> str:
-    """Text on one line, without invisible characters or terminal control characters."""
-    return " ".join(clean_text(words).split())
-
-
-def citation_marks(claim: Claim, cited: Cited) -> str:
-    """The citation numbers of a claim, and its warnings."""
-    numbers = "".join(f"[{each.number}]" for each in cited_by(claim, cited))
-    return f"{numbers} {warnings(claim, cited)}".strip()
 
 
 FLAGGED_PASSAGE = "(this passage reads like an instruction)"
@@ -266,20 +122,6 @@ def warnings(claim: Claim, cited: Cited) -> str:
     """What a reader has to know of a claim without opening it; mostly empty."""
     warnings = (FLAGGED_WARNING if rests_on_flagged(claim, cited) else "", DISPUTED_WARNING if claim.disputed else "")
     return " ".join(filter(None, warnings))
-
-
-def rests_on_flagged(claim: Claim, cited: Cited) -> bool:
-    """Whether everything a claim cites reads like an instruction to a model."""
-    own = cited_by(claim, cited)
-    return bool(own) and all(each.flagged for each in own)
-
-
-def source_line(citation: Citation) -> str:
-    """`Title (2024), page 3 — file.pdf`"""
-    date = f" ({citation.date})" if citation.date else ""
-    page = f", page {citation.page}" if citation.page else ""
-    warned = f" {FLAGGED_PASSAGE}" if citation.flagged else ""
-    return one_line(f"{citation.title}{date}{page} — {file_name(citation.path)}") + warned
 
 
 def _examined(examined: Examined) -> str:
@@ -333,8 +175,14 @@ def notes(answer: Answer) -> list[str]:
 def searched(answer: Answer) -> list[str]:
     """What was searched for, and why the search ended: for those who want to know."""
     lines = [f"“{one_line(each.query)}”: {each.found} passages" for each in answer.searched]
-    ended = f"The search ended because {STOP_TEXT.get(answer.stopped, answer.stopped)}."
-    return [*lines, ended] if answer.stopped else lines
+    return [*lines, f"The search ended because {why_ended(answer)}."] if answer.stopped else lines
+
+
+def why_ended(answer: Answer) -> str:
+    """Why the search ended; for a refusal the evidence was not enough, whatever the search was told."""
+    if answer.outcome is Outcome.abstained and answer.stopped == "sufficient":
+        return "what was found looked like an answer, and is none"
+    return STOP_TEXT.get(answer.stopped, answer.stopped)
 
 
 def _conflicts(answer: Answer, cited: Cited) -> list[str]:
@@ -356,29 +204,109 @@ def _number(key: str, cited: Cited) -> str:
     return next((f"[{each.number}]" for (own, _), each in cited.items() if own == key), "")
 
 
-def layout(answer: Answer, block: Block) -> Literal["table", "opinion", "prose", "list"]:
-    """The layout of a block, the same in every format."""
-    if answer.shape is Shape.table and any(ROW in claim.text for claim in block.claims):
-        return "table"
-    if block.opinion:
-        return "opinion"
-    if answer.shape is Shape.prose and not any(claim.quote for claim in block.claims):
-        return "prose"
-    return "list"
+class Form(StrEnum):
+    """How the claims of a block are read."""
+
+    prose = "prose"
+    list = "list"
+    table = "table"
 
 
-def cells(words: str) -> list[str]:
-    """The cells of a table row, separated by bars, in claims as in the heading that names the columns."""
-    return [one_line(cell) for cell in words.split("|")]
+@dataclass(frozen=True, slots=True)
+class ShownClaim:
+    """A claim as it is read, with the facts of the cells that its figures are from. A sentence is a row of one cell."""
+
+    claim: Claim
+    text: str
+    row: tuple[str, ...]
+    numbers: tuple[int, ...]
+    warnings: str
+    facts: tuple[str, ...]
+
+    @property
+    def marks(self) -> str:
+        """`[1][3]`, and what a reader has to know of it."""
+        return f"{_bracketed(self.numbers)} {self.warnings}".strip()
 
 
-def table(block: Block) -> tuple[list[str], list[list[str]]]:
-    """The column names (empty if they do not fit) and the rows, padded to equal length; a quotation is a row with one
-    cell."""
-    rows = [[claim_text(claim)] if claim.quote else cells(claim_text(claim)) for claim in block.claims]
-    width = max(len(row) for row in rows)
-    named = cells(block.heading) if block.heading else []
-    return named if len(named) == width else [], [row + [""] * (width - len(row)) for row in rows]
+@dataclass(frozen=True, slots=True)
+class ShownBlock:
+    """Claims that are read together, under a heading or the names of their columns."""
+
+    form: Form
+    heading: str
+    columns: tuple[str, ...]
+    opinion: bool
+    claims: tuple[ShownClaim, ...]
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(line for each in self.claims for line in each.facts))
+
+
+def _bracketed(numbers: Sequence[int]) -> str:
+    return "".join(f"[{number}]" for number in numbers)
+
+
+def form_of(answer: Answer, block: Block) -> tuple[Form, tuple[str, ...]]:
+    """How a block is read, the same in every format, and the names of its columns, if they fit. Rows are a table wherever
+    they stand, beside prose too."""
+    rows = [row for claim in block.claims if len(row := row_of(claim)) > 1]
+    width = max(map(len, rows), default=0)
+    named = _cells(block.heading)
+    fits = len(named) == width > 1
+    if rows and (fits or len(rows) > 1) and 2 * len(rows) >= len(block.claims):
+        return Form.table, named if fits else ()
+    items = answer.claims if answer.shape is Shape.list else block.claims
+    listed = answer.shape is Shape.list or any(claim.quote for claim in block.claims)
+    return Form.list if listed and len(items) > 1 else Form.prose, ()
+
+
+def row_of(claim: Claim) -> tuple[str, ...]:
+    """The cells of a row of a table; one cell for a sentence."""
+    text = claim_text(claim)
+    return _cells(text) if ROW in text and claim.quote is None else (text,)
+
+
+def _cells(words: str) -> tuple[str, ...]:
+    return tuple(one_line(cell) for cell in words.split("|"))
+
+
+def shown_claim(claim: Claim, cited: Cited) -> ShownClaim:
+    text = f"“{claim_text(claim)}”" if claim.quote else claim_text(claim)
+    numbers = tuple(each.number for each in cited_by(claim, cited))
+    return ShownClaim(claim, text, row_of(claim), numbers, warnings(claim, cited), cell_lines(claim))
+
+
+def shown_blocks(answer: Answer, cited: Cited) -> list[ShownBlock]:
+    """What is stated, in blocks. The quotations of an answer that no model wrote, and those that came nearest, are extracts."""
+    if shows_extracts(answer):
+        computed = tuple(claim for claim in (*answer.claims, *answer.near) if not claim.quote)
+        blocks = [(Block(computed), Form.list if len(computed) > 1 else Form.prose, ())] if computed else []
+    else:
+        blocks = [(block, *form_of(answer, block)) for block in answer.blocks]
+        near = tuple(claim for claim in answer.near if not claim.quote)
+        blocks += [(Block(near, NEAREST), Form.list, ())] if answer.near else []
+    return [
+        ShownBlock(
+            form,
+            "" if columns else block.heading,
+            columns,
+            block.opinion,
+            tuple(shown_claim(claim, cited) for claim in block.claims),
+        )
+        for block, form, columns in blocks
+    ]
+
+
+def left_to_show(answer: Answer, cited: Cited) -> list[tuple[Source, list[Extract]]]:
+    """The sources, each with what is cited of it, as far as that is not shown in place above."""
+    shown = {each for extract in extracts(answer, cited) for each in extract.citations}
+    shown |= set(cited.values()) if shows_extracts(answer) else set()
+    return [
+        (source, [each for each in source.extracts if not shown.issuperset(each.citations)])
+        for source in sources(cited)
+    ]
 
 
 Signs = tuple[str, str]  # around words that are marked
@@ -386,55 +314,108 @@ STARS: Signs = ("*", "*")
 
 
 def as_text(
-    answer: Answer, cited: Cited, *, signs: Signs = STARS, width: int | None = None, verbose: bool = False
+    answer: Answer,
+    cited: Cited,
+    details: Details = NO_DETAILS,
+    *,
+    signs: Signs = STARS,
+    width: int | None = None,
+    verbose: bool = False,
 ) -> str:
-    """The answer for a terminal of this width. `verbose` adds what was searched."""
-    lines = list(filter(None, [label(answer), answer.said.strip()]))
-    in_place = extracts(answer, cited)
-    if shows_extracts(answer):
-        stated = [claim for claim in (*answer.claims, *answer.near) if not claim.quote]
-        lines += [f"{claim_text(claim)} {citation_marks(claim, cited)}" for claim in stated]
-    else:
-        for block in answer.blocks:
-            lines += _block_as_text(answer, block, cited)
-        lines += ["", NEAREST] if answer.near else []
-        lines += [f"• {claim_text(claim)} {citation_marks(claim, cited)}" for claim in answer.near if not claim.quote]
-    for each in in_place:
-        lines += ["", *_extract_as_text(each, signs, width)]
-    said = remarks(answer, cited)
-    lines += ["", *said] if said else []
-    if verbose and (tried := searched(answer)):
-        lines += ["", f"{SEARCHED}:", *(f"  {line}" for line in tried)]
-    if cited:
-        shown = {each for extract in in_place for each in extract.citations}
-        lines += ["", "Sources"]
-        if shows_extracts(answer):
-            by_source: dict[str, str] = {}
-            for each in cited.values():
-                by_source[source_line(each)] = f"{by_source.get(source_line(each), '')}[{each.number}]"
-            lines += [f"{numbers} {source}" for source, numbers in by_source.items()]
-            cited = {}
-        for each in cited.values():
-            lines.append(f"[{each.number}] {source_line(each)}")
-            if each not in shown:
-                rows = _table_as_text(each.table, STARS) if each.table else [f"“{one_line(each.quote.text)}”"]
-                lines += [f"    {line}" for line in rows]
-    return clean_text("\n".join(lines))
-
-
-def _extract_as_text(extract: Extract, signs: Signs, width: int | None) -> list[str]:
-    numbers = "".join(f"[{each.number}]" for each in extract.citations)
-    warned = f" {FLAGGED_PASSAGE}" if extract.first.flagged else ""
+    """The answer for a terminal of this width. `details` are what each claim rests on; `verbose` adds what was searched."""
     room = (width or 0) - INDENT
+    head = list(filter(None, [label(answer), answer.said.strip()]))
+    blocks = shown_blocks(answer, cited)
+    parts = [_block_as_text(block, width or 0) for block in blocks]
+    if parts and not blocks[0].heading:
+        parts[0], head = [*head, *parts[0]], []
+    in_place = (_extract_as_text(each, signs, room) for each in extracts(answer, cited))
+    parts = [head, *parts, *in_place, remarks(answer, cited)]
+    if verbose and (tried := searched(answer)):
+        parts.append([f"{SEARCHED}:", *(f"  {line}" for line in tried)])
+    if details:
+        parts.append([WORKING, *(line for block in blocks for line in _details_as_text(block, details, room))])
+    if listed := left_to_show(answer, cited):
+        parts.append(["Sources", *(line for source, left in listed for line in _source_as_text(source, left, room))])
+    return clean_text("\n\n".join("\n".join(part) for part in parts if part))
+
+
+def _block_as_text(block: ShownBlock, width: int) -> list[str]:
+    """The facts of cells stand below the paragraph, the table or the item that they are of."""
+    lines = [f"{each.text} {each.marks}".rstrip() for each in block.claims]
+    facts = _indented(block.facts, width - INDENT)
+    if block.form is Form.table:
+        beside = [line for line, each in zip(lines, block.claims, strict=True) if len(each.row) == 1]
+        lines = [*_table_as_text(_rows(block), STARS, width), *beside, *facts]
+    elif block.form is Form.list:
+        items = zip(lines, block.claims, strict=True)
+        lines = [part for line, each in items for part in (f"• {line}", *_indented(each.facts, width - INDENT))]
+    else:
+        lines = [" ".join(lines), *facts]
+    if block.opinion:
+        lines = [f"{OPINION}: {lines[0]}", *lines[1:]] if block.form is Form.prose else [f"{OPINION}:", *lines]
+    return [block.heading, *lines] if block.heading else lines
+
+
+def _rows(block: ShownBlock) -> TablePart:
+    """The rows of a block, each with its citations at the end; columns of figures end below one another."""
+    width = max(len(each.row) for each in block.claims)
+    rows = [(*each.row, *[""] * (width - len(each.row)), each.marks) for each in block.claims if len(each.row) > 1]
+    filled = [list(filter(None, column)) for column in zip(*rows, strict=True)]
+    numeric = tuple(place for place, column in enumerate(filled[:-1]) if column and all(map(is_figure, column)))
+    columns = (*block.columns, "") if block.columns else ("",) * (width + 1)
+    return TablePart("", "", "", columns, tuple(PartRow(0, 0, row) for row in rows), numeric)
+
+
+def _details_as_text(block: ShownBlock, details: Details, room: int) -> list[str]:
+    return [
+        line
+        for each in block.claims
+        if (own := details.get(each.claim))
+        for line in (f"{each.text} {each.marks}".rstrip(), *_indented(own, room))
+    ]
+
+
+def _extract_as_text(extract: Extract, signs: Signs, room: int) -> list[str]:
+    warned = f" {FLAGGED_PASSAGE}" if extract.flagged else ""
     if extract.table:
-        lines = _table_as_text(extract.table, signs)
-        if room > NARROW and max(map(len, lines)) > room:
-            lines = _records_as_text(extract.table, signs)
+        lines = [*_above(extract.table), *_table_as_text(extract.table, signs, room)]
     else:
         words = (f"{signs[0]}{each.text}{signs[1]}" if each.marked else each.text for each in extract.first.words)
         lines = "".join(words).split("\n")
+    return [f"{_bracketed(extract.numbers())} {extract.first.place}{warned}", *_indented(lines, room)]
+
+
+def _source_as_text(source: Source, left: Sequence[Extract], room: int) -> list[str]:
+    alone = not left or len(source.numbers) == 1
+    lines = [line for each in left for line in _cited_as_text(each, source, room, numbered=not alone)]
+    return [f"{_bracketed(source.numbers)} {source.line}" if alone else source.line, *_indented(lines, room)]
+
+
+def _cited_as_text(extract: Extract, source: Source, room: int, *, numbered: bool) -> list[str]:
+    page, warned = source.page_of(extract), FLAGGED_PASSAGE if extract.flagged else ""
+    if extract.table is None:
+        words = f"“{one_line(extract.first.quote.text)}”"
+        number = _bracketed(extract.numbers()) if numbered else ""
+        return [" ".join(filter(None, (number, f"{page}:" if page else "", words, warned)))]
+    above = " — ".join(filter(None, (page, *_above(extract.table), warned)))
+    part = _numbered(extract) if numbered else extract.table
+    return [*filter(None, [above]), *_table_as_text(part, STARS, room)]
+
+
+def _numbered(extract: Extract) -> TablePart:
+    """The rows with the numbers that they are cited by, and what is marked in them."""
+    assert extract.table is not None
+    rows = [(_bracketed(extract.numbers(row)), _marked(row, STARS)) for row in extract.table.rows]
+    numbered = (
+        replace(row, cells=(f"{numbers} {row.cells[0]}".strip(), *row.cells[1:]), cited=()) for numbers, row in rows
+    )
+    return replace(extract.table, rows=tuple(numbered))
+
+
+def _indented(lines: Sequence[str], room: int) -> list[str]:
     wrapped = (row for line in lines for row in (_wrapped(line, room) if room > NARROW else [line]))
-    return [f"{numbers} {extract.first.place}{warned}", *(" " * INDENT + row if row else "" for row in wrapped)]
+    return [" " * INDENT + row if row else "" for row in wrapped]
 
 
 INDENT, NARROW = 4, 16  # columns
@@ -445,17 +426,17 @@ def _wrapped(line: str, width: int) -> list[str]:
     return textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
-def _table_as_text(part: TablePart, signs: Signs) -> list[str]:
-    """Rows in columns, with caption, units and period above them."""
-    return [*_above(part), *text_table(replace(part, rows=tuple(_marked(row, signs) for row in part.rows)))]
-
-
-def _records_as_text(part: TablePart, signs: Signs) -> list[str]:
-    """Rows too wide for the terminal: a line for each cell, below its row's label."""
-    lines = _above(part)
+def _table_as_text(part: TablePart, signs: Signs, room: int) -> list[str]:
+    """Rows in columns; if these are too wide, a line for each cell below its row's label."""
+    part = replace(part, rows=tuple(_marked(row, signs) for row in part.rows))
+    lines = text_table(part)
+    if room <= NARROW or max(map(len, lines), default=0) <= room:
+        return lines
+    lines = []
     for row in part.rows:
-        cells = zip(part.columns, _marked(row, signs).cells, strict=True)
-        filled = [f"{name}: {cell}" if name else cell for name, cell in cells if cell]
+        filled = [
+            f"{name}: {cell}" if name else cell for name, cell in zip(part.columns, row.cells, strict=True) if cell
+        ]
         lines += [*filled[:1], *(f"  {each}" for each in filled[1:])]
     return lines
 
@@ -472,44 +453,20 @@ def _marked(row: PartRow, signs: Signs) -> PartRow:
     return replace(row, cells=tuple(cells))
 
 
-def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
-    if (form := layout(answer, block)) == "table":
-        names, rows = table(block)
-        widths = [max(map(len, column)) for column in zip(*([names] if names else []), *rows, strict=True)]
-        padded = [ROW.join(map(str.ljust, row, widths)) for row in rows]
-        heading = [ROW.join(map(str.ljust, names, widths)).rstrip()] if names else []
-        return heading + [
-            f"{row} {citation_marks(claim, cited)}" for row, claim in zip(padded, block.claims, strict=True)
-        ]
-    lines: list[str] = []
-    lines += [f"{_quoted(claim)} {citation_marks(claim, cited)}" for claim in block.claims]
-    heading = [block.heading] if block.heading else []
-    if form == "opinion":
-        return [*heading, f"{OPINION}: {' '.join(lines)}"]
-    if form == "prose":
-        return [*heading, " ".join(lines)]
-    listed = len(answer.claims) > 1
-    return [*heading, *(f"{'• ' if listed else ''}{line}" for line in lines)]
-
-
-def _quoted(claim: Claim) -> str:
-    return f"“{claim_text(claim)}”" if claim.quote else claim_text(claim)
-
-
 # Markdown syntax, and whatever a viewer would autolink: an address in a document stays plain text.
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~]|(?<=\w):(?=//)|(?<=\bwww)\.|(?<=\bmailto):|(?<=\w)@(?=\w))", re.I)
 
 
-def as_markdown(answer: Answer, cited: Cited, workings: Workings = NO_WORKINGS) -> str:
-    """A Markdown file with the quotations and workings as footnotes. All text from documents and models is escaped."""
-    return _from_template("answer.md", answer, cited, workings).rstrip() + "\n"
+def as_markdown(answer: Answer, cited: Cited, details: Details = NO_DETAILS) -> str:
+    """A Markdown file with its workings and sources below it. All text from documents and models is escaped."""
+    return _from_template("answer.md", answer, cited, details).rstrip() + "\n"
 
 
-def as_html(answer: Answer, cited: Cited, workings: Workings = NO_WORKINGS) -> str:
+def as_html(answer: Answer, cited: Cited, details: Details = NO_DETAILS) -> str:
     """A self-contained HTML page. All text from documents and models is escaped."""
     from markupsafe import Markup  # late import: keeps command-line startup fast
 
-    return _from_template("answer.html", answer, cited, workings, style=Markup(stylesheet()))
+    return _from_template("answer.html", answer, cited, details, style=Markup(stylesheet()))
 
 
 @cache
@@ -518,31 +475,26 @@ def stylesheet() -> str:
     return (resources.files("assay.answer") / "templates" / "answer.css").read_text(encoding="utf-8").strip()
 
 
-def _from_template(name: str, answer: Answer, cited: Cited, workings: Workings, **values: Any) -> str:
-    in_place = extracts(answer, cited)
+def _from_template(name: str, answer: Answer, cited: Cited, details: Details, **values: Any) -> str:
+    from markupsafe import Markup
+
     text = _templates(name).render(
         answer=answer,
-        sources=list(cited.values()),
-        shown={each for extract in in_place for each in extract.citations}
-        | (set(cited.values()) if shows_extracts(answer) else set()),
-        quoted=_quoted_markdown,
-        FLAGGED=FLAGGED_PASSAGE,
         label=label(answer),
-        in_place=shows_extracts(answer),
-        extracts=in_place,
-        NEAREST=NEAREST,
+        blocks=shown_blocks(answer, cited),
+        extracts=extracts(answer, cited),
         remarks=remarks(answer, cited),
         searched=searched(answer),
-        SEARCHED=SEARCHED,
-        layout=lambda block: layout(answer, block),
-        citations=lambda claim: cited_by(claim, cited),
-        workings={claim: (number, shown) for number, (claim, shown) in enumerate(workings.items(), 1)},
-        warnings=lambda claim: warnings(claim, cited),
+        details=details,
+        sources=left_to_show(answer, cited),
+        bracketed=lambda numbers: Markup(_bracketed(numbers)),
+        quoted=_quoted_markdown,
         claim_text=claim_text,
         one_line=one_line,
-        source_line=source_line,
-        table=table,
+        FLAGGED=FLAGGED_PASSAGE,
+        SEARCHED=SEARCHED,
         OPINION=OPINION,
+        WORKING=WORKING,
         **values,
     )
     return clean_text(text)
@@ -590,6 +542,8 @@ def _quoted_line(line: str) -> str:
 def as_json(answer: Answer, cited: Cited) -> dict[str, Any]:
     """The answer as data: each claim with its basis, each citation with its document, page, offsets and quoted text."""
     plain = to_json(answer)
+    for block, own in zip(answer.blocks, plain["blocks"], strict=True):
+        own["form"], own["columns"] = form_of(answer, block)
     shown = [(claim, block.opinion) for block in answer.blocks for claim in block.claims]
     shown += [(claim, False) for claim in answer.near]
     plain_claims = [claim for block in plain["blocks"] for claim in block["claims"]] + plain["near"]

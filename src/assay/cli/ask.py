@@ -25,6 +25,7 @@ from assay.cli.options import (
     Quiet,
     StakesOption,
     Verbose,
+    WorkingOption,
     Workspace,
     again,
     with_option_groups,
@@ -66,6 +67,7 @@ def ask(
     json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
+    working: WorkingOption = False,
 ) -> None:
     """Answer QUESTION from the documents, with citations you can check.
 
@@ -87,7 +89,7 @@ def ask(
             return
         config.settle(opened, model=how.model)
         warn_before_asking(opened, how, quiet=quiet)
-        show = Show(format, json, quiet, again(workspace, limits), verbose)
+        show = Show(format, json, quiet, again(workspace, limits), verbose, working)
         raise end(opened, follow(opened, opened.ask(whole(question), how), show), show)
 
 
@@ -105,6 +107,7 @@ def resume(
     json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
+    working: WorkingOption = False,
 ) -> None:
     """Carry on a run that was stopped, has failed or waits for you; what is recorded is not done again.
 
@@ -116,7 +119,7 @@ def resume(
             check_folder(account_folder(known, out), run)
         if not known.delivered:
             config.settle(opened, model=known.asked.has_model)
-        show = Show(format, json, quiet, again(workspace, limits, out), verbose)
+        show = Show(format, json, quiet, again(workspace, limits, out), verbose, working)
         undecided = (known.waiting is not None and not choose) or bool(known.held or known.rejected)
         steps = None if undecided else opened.resume(run, whole(choose), whole(words))
         ended = follow(opened, steps, show, opened.questions.run_for_asker(run, known))

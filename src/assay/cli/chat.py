@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 
-from assay.answer import render
-from assay.answer.render import Cited, label
+from assay.answer import citations
+from assay.answer.citations import Cited
+from assay.answer.render import label
 from assay.cli import config
 from assay.cli.acting import open_workspace
 from assay.cli.follow import OutputFormat, Show, Watched, end, follow, warn_before_asking
@@ -25,6 +26,7 @@ from assay.cli.options import (
     NoModel,
     Quiet,
     StakesOption,
+    WorkingOption,
     Workspace,
     again,
     with_option_groups,
@@ -90,6 +92,7 @@ def chat(
     workspace: Workspace = None,
     json: Json = False,
     quiet: Quiet = False,
+    working: WorkingOption = False,
 ) -> None:
     """Ask questions that build on each other. Each turn is answered and cited like `assay ask`.
 
@@ -111,7 +114,9 @@ def chat(
             stakes=stakes,
         )
         opened.scope(how.where.bases)  # raises at once for an unknown base
-        conversation = Conversation(opened, Show(OutputFormat.text, json, quiet, again(workspace)), how)
+        conversation = Conversation(
+            opened, Show(OutputFormat.text, json, quiet, again(workspace), working=working), how
+        )
         if thread:
             so_far = _reopen(conversation, thread)
             if question is None and sys.stdin.isatty():
@@ -256,7 +261,7 @@ def _why(conversation: Conversation) -> list[str]:
         return ["There is no answer yet."]
     watched = Watched(conversation.opened, conversation.answered)
     watched.look_up()
-    cited = render.citations(
+    cited = citations.of_answer(
         conversation.answered.answer, conversation.answered.evidence, conversation.opened.documents.get
     )
     return why(conversation.answered, cited, watched.titles, watched.pages)

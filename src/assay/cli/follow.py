@@ -19,8 +19,8 @@ from rich.console import RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from assay.answer import render
-from assay.answer.claim_details import show_workings
+from assay.answer import citations, render
+from assay.answer.claim_details import NO_DETAILS, recorded_judges, shown_details
 from assay.cli import synthesis_view
 from assay.cli.run_view import choose, commands, question, rows_for, spent, view
 from assay.cli.terminal import (
@@ -67,6 +67,7 @@ class Show:
     quiet: bool
     again: str  # the flags after `assay resume RUN`: the workspace, the limits
     verbose: bool = False  # with what was searched
+    working: bool = False  # with what each statement rests on
 
     def resume(self, run: Run) -> str:
         return f"assay resume {run.id}{self.again}"
@@ -207,7 +208,7 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
         if not show.json:
             if not show.quiet and sys.stderr.isatty():
                 say()  # separates the view and the answer
-            sys.stdout.write(render_answer(run, opened, show.format, verbose=show.verbose) + "\n")
+            sys.stdout.write(render_answer(run, opened, show.format, verbose=show.verbose, working=show.working) + "\n")
             sys.stdout.flush()
         if not show.json and not show.quiet:
             _remarks(opened, run)
@@ -291,16 +292,20 @@ SIGNS = ("\ue000", "\ue001")  # stand for the codes of a terminal until the text
 BOLD = ("\x1b[1m*", "*\x1b[22m")
 
 
-def render_answer(run: Run, opened: Workspace, format: OutputFormat, *, verbose: bool = False) -> str:
+def render_answer(
+    run: Run, opened: Workspace, format: OutputFormat, *, verbose: bool = False, working: bool = False
+) -> str:
     """The run's answer in the requested format; on a terminal, marked words are bold."""
     answer = run.answer
     assert answer is not None
-    cited = render.citations(answer, run.evidence, opened.documents.get)
+    cited = citations.of_answer(answer, run.evidence, opened.documents.get)
+    judges = recorded_judges(run.events)
+    details = shown_details(answer, run.evidence, opened.documents.get, judges, every=working)
     match format:
         case OutputFormat.markdown:
-            return plain(render.as_markdown(answer, cited, show_workings(answer, run.evidence, opened.documents.get)))
+            return plain(render.as_markdown(answer, cited, details))
         case OutputFormat.html:
-            return plain(render.as_html(answer, cited, show_workings(answer, run.evidence, opened.documents.get)))
+            return plain(render.as_html(answer, cited, details))
         case OutputFormat.bibtex:
             return plain(render.as_bibtex(cited))
         case OutputFormat.json:
@@ -309,10 +314,10 @@ def render_answer(run: Run, opened: Workspace, format: OutputFormat, *, verbose:
                 each["boxes"] = to_json(wait_for(opened.documents.boxes(each["document"], each["start"], each["end"])))
             return as_json({"run": run.id, **data})
         case _:
-            screen = console()
+            screen, details = console(), details if working else NO_DETAILS
             if not screen.is_terminal or screen.is_dumb_terminal:
-                return plain(render.as_text(answer, cited, verbose=verbose))
-            text = plain(render.as_text(answer, cited, signs=SIGNS, width=screen.width, verbose=verbose))
+                return plain(render.as_text(answer, cited, details, verbose=verbose))
+            text = plain(render.as_text(answer, cited, details, signs=SIGNS, width=screen.width, verbose=verbose))
             return text.replace(SIGNS[0], BOLD[0]).replace(SIGNS[1], BOLD[1])
 
 

@@ -27,6 +27,9 @@ Workspace = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result alone, no progress.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Also say what was searched for, and why the search ended.")]
+WorkingOption = Annotated[
+    bool, typer.Option("--working", help="Also show the verdict, the words and the calculation of each statement.")
+]
 StakesOption = Annotated[
     Stakes,
     typer.Option("--stakes", help="How much depends on it: where it is much, a reviewer looks at the answer first."),

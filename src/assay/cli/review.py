@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.answer import claim_details, render
-from assay.answer.render import Cited
+from assay.answer import citations, claim_details, render
+from assay.answer.citations import Cited
 from assay.cli.acting import open_workspace
 from assay.cli.options import FourEyes, Json, Workspace
-from assay.cli.run_view import claim_lines, shortened
+from assay.cli.run_view import shortened
 from assay.cli.terminal import at_terminal, console, line, picked, plain, print_json, print_lines, say, wait_for, whole
 from assay.core.codec import to_json
 from assay.core.errors import AssayError, UserError
 from assay.core.events import Decision, Edit, Reviewed
 from assay.core.events.describe import record_line
+from assay.core.printable import one_line
 from assay.core.run import Run
 from assay.workspace.types import ReviewItem, ReviewSheet
 
@@ -148,7 +149,7 @@ def _line(each: ReviewItem) -> dict[str, Any]:
 
 
 def _cited(reviews: Reviews, sheet: ReviewSheet) -> Cited:
-    return render.citations(sheet.answer, sheet.evidence, reviews.context.document)
+    return citations.of_answer(sheet.answer, sheet.evidence, reviews.context.document)
 
 
 def _as_case(reviews: Reviews, sheet: ReviewSheet, made: Reviewed) -> dict[str, Any]:
@@ -210,13 +211,13 @@ def _describe(reviews: Reviews, sheet: ReviewSheet) -> list[str]:
         why = f" ({claim.why})" if claim.why else ""
         lines.append(f"  {each.place}. {claim.verdict or 'unchecked'}{why}: {shortened(render.claim_text(claim))}")
         working = claim_details.show_working(claim, sheet.evidence, reviews.context.document)
-        marks += claim_lines(claim, each.basis, each.by, working)
+        marks += claim_details.claim_lines(claim, each.basis, each.by, working)
         lines += [f"     {mark}" for mark in marks]
     lines += ["", "Evidence:"]
     for found in sheet.evidence[:EVIDENCE]:
         source = reviews.context.document(found.passage.doc_id)
         flagged = " [flagged]" if found.flagged else ""
-        lines.append(f"  {found.key} {source.title if source else ''}{flagged}: “{render.one_line(found.quote.text)}”")
+        lines.append(f"  {found.key} {source.title if source else ''}{flagged}: “{one_line(found.quote.text)}”")
     if len(sheet.evidence) > EVIDENCE:
         lines.append(f"  and {len(sheet.evidence) - EVIDENCE} more")
     return [*lines, "", f"Seal: {sheet.seal}", *([sheet.line.why_not] if sheet.line.why_not else [])]

@@ -9,13 +9,13 @@ from rich.text import Text
 
 from assay.agent.prompt_window import fill_placeholders
 from assay.agent.toolbox.search import recall
-from assay.answer import claim_details, compose, render
+from assay.answer import claim_details, compose
 from assay.answer.checking.judge import Rulings
 from assay.cli.terminal import line, one_of, plain, say
 from assay.core.events import OTHER_WORDS, Call, Checked, Checkpoint, Decided, Event, ModelReplied, ToolRan
 from assay.core.events.describe import LONGEST, NO_PAGES, call_in_words, count_of, format_money, understood_turn
 from assay.core.run import Run
-from assay.core.types import Basis, Claim, Document, Evidence, Quote, Verdict
+from assay.core.types import Document, Evidence, Quote, Verdict
 from assay.models.replies import UnreadableReply, read
 
 ROWS = 5  # per part; the plan has a few more
@@ -189,20 +189,10 @@ def event_lines(event: Event, run: Run, document: Callable[[str], Document | Non
         case Checked(place=place, claim=claim) if claim.working or claim.carried_by or claim.disputed:
             working = claim_details.show_working(claim, run.evidence, document)
             basis = claim_details.basis(claim, opinion=place in compose.opinions(run))
-            lines = claim_lines(claim, basis, claim_details.judged_by(claim), working)
+            lines = claim_details.claim_lines(claim, basis, claim_details.judged_by(claim), working)
         case _:
             lines = []
     return list(map(shortened, lines))
-
-
-def claim_lines(claim: Claim, basis: Basis, by: str, working: claim_details.ShownWorking | None) -> list[str]:
-    """Basis, who gave the verdict, the words that carry the claim, and its working."""
-    return [
-        f"{claim_details.BASIS_TEXT[basis]}{f', judged by {by}' if by else ''}",
-        *filter(None, [claim_details.dispute(claim)]),
-        *(f"words: “{render.one_line(each.text)}”" for each in claim.carried_by if each.text),
-        *(f"working: {each}" for each in (working.lines if working else ())),
-    ]
 
 
 def _rulings(reply: str) -> list[str]:

@@ -10,7 +10,7 @@ import typer
 from assay.cli.acting import open_workspace
 from assay.cli.config import settle
 from assay.cli.follow import EXIT, FormatOption, OutputFormat, Show, end, follow, render_answer
-from assay.cli.options import Json, Quiet, Workspace, again
+from assay.cli.options import Json, Quiet, WorkingOption, Workspace, again
 from assay.cli.run_view import event_lines
 from assay.cli.terminal import aside, console, picked, plain, print_json, print_lines, print_result, wait_for
 from assay.core.codec import to_json
@@ -120,6 +120,7 @@ def replay(
         typer.Option("--prompts", help="Print what models were asked, word for word, instead of the answer."),
     ] = False,
     format: FormatOption = OutputFormat.text,
+    working: WorkingOption = False,
     quiet: Quiet = False,
     json: Json = False,
     workspace: Workspace = None,
@@ -131,12 +132,14 @@ def replay(
     with open_workspace(workspace) as opened:
         recorded = opened.questions.run(run)
         if start is not None:
-            raise _start_rerun(opened, recorded, start, model, Show(format, json, quiet, again(workspace)))
+            raise _start_rerun(
+                opened, recorded, start, model, Show(format, json, quiet, again(workspace), working=working)
+            )
         if model:
             raise UserError("--model goes with --from: a replay asks no model. `--from 1` begins with the question.")
         if prompts:
             raise _print_prompts(opened, recorded, json)
-        raise _replay_recorded(opened, recorded, format, json, quiet)
+        raise _replay_recorded(opened, recorded, format, json, quiet, working=working)
 
 
 def _start_rerun(opened: Opened, origin: Run, place: int, model: str, show: Show) -> typer.Exit:
@@ -174,12 +177,14 @@ def _print_prompts(opened: Opened, recorded: Run, json: bool) -> typer.Exit:
     return typer.Exit(0 if all(each.prompt for each in made.prompts) else 1)
 
 
-def _replay_recorded(opened: Opened, recorded: Run, format: OutputFormat, json: bool, quiet: bool) -> typer.Exit:
+def _replay_recorded(
+    opened: Opened, recorded: Run, format: OutputFormat, json: bool, quiet: bool, *, working: bool
+) -> typer.Exit:
     made = wait_for(opened.questions.replay(recorded))
     if json:
         print_json({"run": recorded.id, **picked(made, "same differences taken reworded as_recorded checked answer")})
     elif made.answer is not None:
-        typer.echo(render_answer(_with_answer(recorded, made), opened, format))
+        typer.echo(render_answer(_with_answer(recorded, made), opened, format, working=working))
     if not json and not quiet:
         for line in describe_comparison(made):
             aside().print(plain(line), style="dim", markup=False, soft_wrap=True)

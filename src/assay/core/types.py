@@ -215,6 +215,7 @@ class Derivation(StrEnum):
     """The rule by which a statement follows from quotations."""
 
     cell = "cell"  # a cell of a table
+    facts = "facts"  # cells, each with its row, column, organisation and units
     rows = "rows"  # cells of the rows that meet the conditions
     extreme = "extreme"  # the row with the largest or smallest value: cell and value in turn
     counted = "count"  # how many rows
@@ -272,10 +273,44 @@ class Working:
 
 
 @dataclass(frozen=True, slots=True)
+class CellFacts:
+    """What a cell of a table is, in the document's own words."""
+
+    row: str
+    column: str
+    text: str
+    units: str = omitted_when_empty("")
+    period: str = omitted_when_empty("")  # of the table, where the column names none
+    organisation: str = omitted_when_empty("")
+
+    @property
+    def line(self) -> str:
+        """`Net sales, 2021, 3M Company: $35,355 (Millions)`."""
+        of = ", ".join(filter(None, (self.row, self.column, self.period, self.organisation)))
+        return f"{of}: {self.text}{f' ({self.units})' if self.units else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedCell:
+    """A figure that a claim takes from a table: its cell by the ids that the writer was shown, and what the writer says it
+    is. `direction` is that of a change since the cell before it. `found` is what code found there; None if it found none."""
+
+    cite: str
+    cell: str  # r3c2
+    measure: str = ""
+    period: str = ""
+    organisation: str = ""
+    value: str = ""
+    direction: str = omitted_when_empty("")  # up, down or same
+    found: CellFacts | None = omitted_when_empty(None)  # noqa: RUF009
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """One statement of an answer. `quote` is set when the statement is only a quotation; then `text` is empty. `derived`
-    is set when rules computed it from quotations. `carried_by` are the words from which it follows, as its judge named
-    them; `by` is who gave the verdict. It is `disputed` if two judgements differ: `objection` is what the other says."""
+    is set when rules computed it from quotations. `cells` are where its figures stand in tables. `carried_by` are the
+    words from which it follows, as its judge named them; `by` is who gave the verdict. It is `disputed` if two
+    judgements differ: `objection` is what the other says."""
 
     text: str
     cites: tuple[str, ...]
@@ -290,6 +325,7 @@ class Claim:
     disputed: bool = omitted_when_empty(False)
     marks: tuple[Quote, ...] = omitted_when_empty(())  # of an extract, the words that answer
     objection: str = omitted_when_empty("")
+    cells: tuple[ClaimedCell, ...] = omitted_when_empty(())
 
     @property
     def words(self) -> str:

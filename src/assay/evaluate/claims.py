@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from assay.answer.checking.claim_rules import HEDGE
+from assay.answer.checking.claim_rules import unhedged
 from assay.answer.checking.judge import JUDGE, AskModel, JudgeRequest, sources_of
 from assay.answer.compose import DeliveryGuard, find_fault
 from assay.core.codec import digest
@@ -218,7 +218,7 @@ def fate(case: ClaimCase, claim: Claim) -> Fate:
     guard = DeliveryGuard({0: claim}, case.evidence, document, passages, verify)
     if find_fault(0, claim, guard):
         return Fate.lost
-    if claim.text.startswith(HEDGE):
+    if claim.text != unhedged(claim.text):
         return Fate.hedged
     return Fate.marked if claim.disputed or is_tainted(claim, case.evidence) else Fate.kept
 

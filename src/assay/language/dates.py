@@ -8,17 +8,21 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import repeat
 
 from assay.core.errors import UserError
+from assay.language.terms import data_lines
 
-MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
-MONTHS |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
+MONTHS = {
+    name: int(number)
+    for number, _, names in map(str.partition, data_lines("months"), repeat(":"))
+    for name in names.split()
+}
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 NUMBERS = {word: number for number, word in enumerate(WORDS, 1)}
 
 _count = r"(?:(\d{1,3}|" + "|".join(NUMBERS) + r")\s+)?"
 _name = "|".join(sorted(MONTHS, key=len, reverse=True))
-_month = rf"({_name})\.?"
 LAST = re.compile(
     rf"(?:(?:in|within|over|during|from) )?(?:the )?(?:last|past|previous) {_count}(day|week|month|quarter|year)(s?)",
     re.I,
@@ -86,11 +90,11 @@ def _parse(words: str, today: str) -> tuple[str, str]:
 
 def parse_written_date(words: str) -> tuple[str, str] | None:
     """First and last day of a written date."""
-    if match := re.fullmatch(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", words):
-        return _first_and_last(int(match[1]), int(match[2] or 0), int(match[3] or 0))
-    if match := re.fullmatch(rf"(?:(\d{{1,2}}) )?{_month},? (\d{{4}})", words, re.I):
-        return _first_and_last(int(match[3]), MONTHS[match[2].lower()], int(match[1] or 0))
-    return None
+    if re.fullmatch(r"\d{4}", words):
+        return _first_and_last(int(words), 0, 0)
+    match = DATED.fullmatch(words)
+    days = days_of(match) if match else frozenset[Day]()
+    return _first_and_last(*min(days)) if len(days) == 1 else None
 
 
 PERIOD_ENDED = re.compile(r"(?P<span>year|quarter|period) ended (?P<end>\d{4}-\d\d(?:-\d\d)?)")
@@ -125,13 +129,15 @@ def _first_and_last(year: int, month: int, day: int) -> tuple[str, str] | None:
 Day = tuple[int, int, int]  # year, month, day; 0 where not given
 
 _named = rf"(?:{_name})\b\.?"
+_counted = r"\b(?=[^\W\d_]{3,12}\.?,?\s(?:del?\s)?\d)"  # a word before a number: only then are the names tried
 YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 DATED = re.compile(
     r"\b(?P<iso>\d{4}-\d{1,2}(?:-\d{1,2})?)\b(?!-)"
-    r"|\b(?P<dots>\d{1,2}[./]\d{1,2}[./]\d{4})\b"
-    rf"|\b(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<m1>{_named})(?:,?\s(?P<y1>\d{{4}})\b)?"
-    rf"|\b(?P<m2>{_named})\s(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,?\s(?P<y2>\d{{4}})\b)?"
-    rf"|\b(?P<m3>{_named}),?\s(?P<y3>\d{{4}})\b",
+    r"|\b(?P<dots>\d{1,2}(?P<mark>[./-])\s?\d{1,2}(?P=mark)\s?\d{4})\b"
+    r"|(?P<cjk>\d{4}\s?[年년]\s?\d{1,2}\s?[月월](?:\s?\d{1,2}\s?[日일])?)"
+    rf"|\b(?P<d1>\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?\s(?:of\s|de\s)?(?P<m1>{_named})(?:,?\s(?:del?\s)?(?P<y1>\d{{4}})\b)?"
+    rf"|{_counted}(?P<m2>{_named})\s(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,?\s(?P<y2>\d{{4}})\b)?"
+    rf"|{_counted}(?P<m3>{_named}),?\s(?:del?\s)?(?P<y3>\d{{4}})\b",
     re.I,
 )
 
@@ -143,11 +149,11 @@ def dates(words: str) -> list[frozenset[Day]]:
 
 def days_of(match: re.Match[str]) -> frozenset[Day]:
     """What a match of `DATED` may mean; empty if it is no date."""
-    if match["iso"]:
-        year, month, *day = (int(part) for part in match["iso"].split("-"))
+    if whole := match["iso"] or match["cjk"]:
+        year, month, *day = map(int, re.findall(r"\d+", whole))
         return _valid_days({(year, month, day[0] if day else 0)})
     if match["dots"]:
-        one, two, year = (int(part) for part in re.split("[./]", match["dots"]))
+        one, two, year = map(int, re.findall(r"\d+", match["dots"]))
         return _valid_days({(year, two, one), (year, one, two)})
     for number in "123":
         if name := match[f"m{number}"]:

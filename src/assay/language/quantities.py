@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from itertools import repeat
@@ -18,7 +18,7 @@ from assay.language.terms import data_lines
 LONGEST_LINE = 300  # characters of a line that may declare units
 
 SCALES = {
-    word: int(power)
+    word.replace("_", " "): int(power)
     for power, _, words in map(str.partition, data_lines("scales"), repeat(":"))
     for word in words.split()
 }
@@ -33,9 +33,9 @@ LONG_SCALE = "|".join(  # words for a scale that need no currency before them
 )
 STATED_SCALE = LONG_SCALE.replace("hundred|", "")
 _SHORT_SCALE = r"(?:m|mm|k|b|bn)"
-_CODES = "USD|EUR|GBP|CHF|JPY|CNY|RMB|INR|CAD|AUD|SEK|NOK|DKK"
+_CODES = "USD|EUR|GBP|CHF|JPY|CNY|RMB|INR|CAD|AUD|SEK|NOK|DKK|PLN"
 _SIGNS = r"US\$|[$€£¥]"
-MONEY_WORD = rf"(?:{_SIGNS}|\b(?:{_CODES}|dollars?|euros?)\b)"
+MONEY_WORD = rf"(?:{_SIGNS}|\b(?:{_CODES}|dollars?|euros?|zł)\b)"
 _JOINED = rf"(?<!\w)(?P<joined>[kmt])(?:(?:{_CODES})\b|[€£$])"  # kCHF, TEUR, M€
 _POWERS = {"k": 3, "t": 3, "m": 6}
 
@@ -43,7 +43,7 @@ _POWERS = {"k": 3, "t": 3, "m": 6}
 STATED = re.compile(  # in the header of a table, or near it
     r"\b(?:in|of|dollars|amounts|en)\s+(?:[A-Za-z$€£¥.]+\s+){0,3}?"
     r"(?P<many>thousands|millions|billions|trillions|crores|lakhs|mio|mrd|tsd|tausend|milliers|millionen|milliarden|millones"
-    r"|milliards|milioni|miliardi|migliaia)\b|\ben\s(?P<spanish>miles)\b"
+    r"|milliards|milioni|miliardi|migliaia|miljoenen|miljarden|duizenden)\b|\ben\s(?P<spanish>miles)\b"
     rf"|{MONEY_WORD}\s?(?P<unit>(?:{STATED_SCALE}|{_SHORT_SCALE})\b)(?!\w)|\(\s?(?P<bracket>{STATED_SCALE})\b"
     rf"|(?<![\d\s])(?:\s|^)(?P<before>{STATED_SCALE})\.?\s(?:of\s|de\s|d[’'])?{MONEY_WORD}|{_JOINED}"
     r"|[$€£¥(’'´]\s?(?P<zeros>000)(?:['’]?s)?\b(?![,.]?\d)"
@@ -177,6 +177,13 @@ class Number:
         """Every value it may mean, with the scale."""
         return frozenset(each.scaleb(self.scale or 0).normalize() for each in self.readings)
 
+    @property
+    def meanings(self) -> tuple[Number, ...]:
+        """The number in each of its readings: 1.500, with three decimals, and 1500."""
+        if len(self.readings) == 1:
+            return (self,)
+        return tuple(replace(self, readings=(each,), decimals=-int(each.as_tuple().exponent)) for each in self.readings)
+
 
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
 ONES: dict[str, int] = dict(
@@ -202,7 +209,10 @@ def _pattern(separators: str) -> re.Pattern[str]:
 
 
 NUMBER, CELL = _pattern(",.’'\u00a0\u202f "), _pattern(",.’'\u00a0\u202f")  # two cells of a table stand side by side
-SPACED = re.compile(r"\d{1,3}(?: \d{3})+")
+SPACED = re.compile(
+    rf"(?:{MONEY_WORD}\s?)?\d{{1,3}}(?: \d{{3}})+(?:[.,]\d+)?(?:\s?(?:{STATED_SCALE})\b\.?)?(?:\s?(?:{_OF}?{MONEY_WORD}|%))?",
+    re.I,
+)
 SHORT = re.compile(r"\s?(m|mm|k|b)\b", re.I)  # a scale only behind money
 MONEY = re.compile(rf"{MONEY_WORD}\s?$", re.I)
 UNIT = re.compile(r"(?!s\b)[-\s]?(%|°[CF]|[^\W\d_]+|[$€£])")  # not the 1990s
@@ -249,13 +259,13 @@ def _read(text: str, pattern: re.Pattern[str]) -> Iterator[Number]:
         if match["words"]:
             yield Number(own, (_spelled(match["words"]),), unit=unit, start=start, end=end)
             continue
-        plain = _plain(match["digits"])
+        plain = plain_digits(match["digits"])
         sign = "-" if match["sign"] or match["minus"] else ""
         readings = tuple(Decimal(f"{sign}{digits}{match['power'] or ''}") for digits in plain)
         yield Number(own, readings, len(plain[0].partition(".")[2]), scale, unit, start, end)
 
 
-def _plain(digits: str) -> tuple[str, ...]:
+def plain_digits(digits: str) -> tuple[str, ...]:
     """The digits with a decimal point and nothing else, in each reading they have: "1,500" is 1500, and also 1.5 where a
     comma is the decimal separator."""
     bare = re.sub("[’'\u00a0\u202f ]", "", digits)
@@ -292,7 +302,6 @@ def is_number_missing(number: Number, among: Sequence[Number]) -> bool:
     return not any(not number.unit or not each.unit or each.unit == number.unit for each in same)
 
 
-COMMAS = re.compile(r"(?<![\d,])\d+,\d{1,2}(?![\d,])")  # decimal commas
 Readings = dict[Decimal, frozenset[int]]  # a value that a text has, and the powers of ten that it may be in
 
 
@@ -300,7 +309,6 @@ def readings(text: str, places: Sequence[Span]) -> Readings:
     """Every value that may be read from the words at these places, without signs: figures, parts of dates and times. The
     scale is that of the words, or the last one stated above them."""
     found: Readings = {}
-    commas = COMMAS.search(text) is not None
 
     def add(value: Decimal, scale: int | None) -> None:
         found[abs(value)] = found.get(abs(value), frozenset()) | ({scale} if scale is not None else frozenset())
@@ -311,7 +319,7 @@ def readings(text: str, places: Sequence[Span]) -> Readings:
         above = stated_scales(text[: text.find("\n", end) if "\n" in text[end:] else len(text)])[-1:]
         for each in figures(words):
             own = each.scale if each.scale is not None else above[0] if above else None
-            for value in {each.value, max(each.readings, key=abs) if commas else each.value}:
+            for value in {each.value, max(each.readings, key=abs)}:
                 add(value, None if each.unit == "%" else own)
                 if each.scale is not None:
                     add(value.scaleb(each.scale), 0)

@@ -60,6 +60,7 @@ def _folded(text: str, at: int) -> tuple[str, list[int]]:
 
 
 MOST_PLACES = 20  # where the same words stand
+SPACED = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"  # a sign of a word in a script that parts words by spaces
 DASHES, QUOTES, MONEY = "-‐‑‒–—−", "'’‘‛´`\"“”„«»", "$€£¥"
 
 
@@ -71,8 +72,10 @@ def find_words(words: str, text: str) -> list[Span]:
     body = r"\s+".join("".join(map(_sign, part)) for part in words.split(" "))
     if re.fullmatch(rf"[{DASHES}][{MONEY}]?[\d.,]+", words):  # a negative figure may stand in brackets
         body = rf"{body}|\({''.join(map(_sign, words[1:]))}\)"
-    before = r"(?<![\w.])(?<!\d[,’'])" if words[0].isdigit() else r"(?<!\w)" if words[0].isalpha() else ""
-    after = r"(?!\d|[.,’']\d|[eE][-+]?\d)" if words[-1].isdigit() else r"(?!\w)" if words[-1].isalpha() else ""
+    before = (
+        rf"(?<!{SPACED})(?<!\.)(?<!\d[,’'])" if words[0].isdigit() else rf"(?<!{SPACED})" if words[0].isalpha() else ""
+    )
+    after = r"(?!\d|[.,’']\d|[eE][-+]?\d)" if words[-1].isdigit() else rf"(?!{SPACED})" if words[-1].isalpha() else ""
     found: list[Span] = []
     for match in re.finditer(f"{before}(?:{body}){after}", text, re.I):
         found.append(match.span())

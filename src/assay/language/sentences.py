@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from assay.language.dates import MONTHS
 from assay.language.terms import word_list
 
 Span = tuple[int, int]
@@ -18,9 +19,12 @@ _END = re.compile(
 _ELIDED = re.compile(r"['’][stn] (?=[A-Z])")  # "'s Avonds"
 _HIRAGANA = re.compile(r"[\u3041-\u309f]")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]")
-_COUNTS = re.compile(r"[(\[]?(?:[\d§€$£]|[IVXLCDM]+\b)")
-_CUT_SHORT = re.compile(r"(?:.*[-.])?[^\W\d_]{0,5}[^\W\d_aeiouyáéíóúąęà]")
-_NUMERAL = re.compile(r"\d[\d.]*|[IVXLCDM]+")
+_NUMERAL = re.compile(r"\d[\d.,]*|[IVXLCDM]+")
+_COUNTS = re.compile(r"[(\[]?(?:[\d§€$£]|(?!I\b)[IVXLCDM]+\b(?!['’]))")
+_YEAR_RUNS_ON = re.compile(r"(?:1[5-9]|20)\d\d\s[^\W\d_A-Z]")
+_CUT_SHORT = re.compile(r"(?:.*[-.])?[^\W\d_]{0,5}[^\W\d_aeiouyáéíóúąęà]|[^\W\d_]{2}")
+_WITHOUT_VOWEL = re.compile(r"[b-df-hj-np-tv-xzßłńśźżćç]{2,}")
+_MARKER = re.compile(r"\s{0,9}(?:\d{1,3}|[^\W\d_])\.")  # "1. First item", "Q. Who"
 _BULLET = re.compile(r"[ \t]*(?:[-*•‣◦▪·–—][ \t]+|\(?\d{1,3}[.)][ \t]+|\(?[a-z][.)][ \t]+)")
 _NEARBY = 80
 _SHORT_LINE = 60  # a line this short that stops without a mark is a heading or an item, not a wrapped line
@@ -32,7 +36,8 @@ def split_sentences(text: str) -> list[Span]:
     for start, end in _blocks(text):
         cut = start
         for match in _END.finditer(text, start, end):
-            if match.start() >= cut and _ends_sentence(text, match, end):
+            marker = _MARKER.fullmatch(text, cut, match.end())
+            if match.start() >= cut and not marker and _ends_sentence(text, match, end):
                 spans.append((cut, match.end()))
                 cut = match.end()
         spans.append((cut, end))
@@ -81,27 +86,52 @@ def _ends_sentence(text: str, match: re.Match[str], end: int) -> bool:
         return False  # a script without capitals
     if match["mark"] != "." or match["close"]:
         return True
-    lowered = before.lower()
-    if rest[0] in "¿¡":
+    if before.isdigit() and len(before) < 4:
+        return not _is_ordinal(ahead, rest)
+    in_brackets = nearby.removesuffix(before)[-1:] in ("(", "[")
+    return not (in_brackets and before.isalpha() and before.islower()) and _ends_after(before, ahead, rest, opens)
+
+
+def _is_ordinal(ahead: str, rest: str) -> bool:
+    """Whether a number with a full stop belongs to what follows: "3. Juli", "7. 3. 2017", "78. Aufl.", "die 2. Auflage"."""
+    word = re.match(r"[^\W_]+", rest)
+    following = word[0].lower() if word else ""
+    if following in MONTHS or (
+        rest[len(following) :].startswith(".") and following in word_list("abbreviations_after")
+    ):
         return True
+    if re.fullmatch(r"\d{1,2}\.", ahead) and rest[0].isdigit():
+        return True
+    return ahead.lower().rstrip(".") in word_list("ordinal_contexts") and not _opens_sentence(rest)
+
+
+def _opens_sentence(rest: str) -> bool:
     first = re.match(r"[^\W_]+(?!\.)\b", rest.lstrip(_OPENERS))
     word = first[0].lower() if first else ""
-    opener = word in word_list("sentence_openers") or word in word_list("opening_words")
+    return word in word_list("sentence_openers") or word in word_list("opening_words")
+
+
+def _ends_after(before: str, ahead: str, rest: str, opens: str) -> bool:
+    """Whether a full stop ends a sentence after this word, or abbreviates it."""
+    lowered, opener = before.lower(), _opens_sentence(rest)
+    scaled = ahead.lower().rstrip(".") in word_list("scales")
+    numbered = scaled or _NUMERAL.fullmatch(ahead) is not None  # "1998 r.", "3 mln zł."
     initial = len(before) == 1 and before.isupper()
-    trailing = lowered.rpartition("-")[2] in word_list("abbreviations_after")
-    if (lowered in word_list("abbreviations_before") and not initial) or (opens.isdigit() and trailing):
-        return False
-    if _COUNTS.match(rest) and (_CUT_SHORT.fullmatch(lowered) or lowered.endswith("str")):
-        return False  # "Abschn. 4.9", "gem. § 5": most likely an abbreviation
+    spaced = f"{ahead}{before}" if ahead.endswith(".") else before  # "u. Ä."
+    final = not word_list("abbreviations_final").isdisjoint((before, spaced))
+    if final and ahead.lower() not in word_list("opening_words"):
+        return not opens.isdigit()
+    labels = not initial and lowered in word_list("abbreviations_before")
     if len(before) == 1 and before.islower():
-        return not opens.isdigit() and (opener or _NUMERAL.fullmatch(ahead) is not None)  # "1998 r.", "12 f."
-    if before.isdigit() and len(before) < 4 and ahead.lower().rstrip(".") in word_list("ordinal_contexts"):
-        return opener
-    if trailing or initial or _INITIALS.fullmatch(before):
-        return opener
-    # "1. First item": a number that opens a line numbers it.
-    opens_line = nearby.removesuffix(before).rstrip(" \t")[-1:] in ("", "\n")
-    return not (opens_line and len(before) < 4 and before.isdigit())
+        return not opens.isdigit() and rest[0] != "(" and (opener or (numbered and not labels))
+    if labels:
+        return numbered and opener
+    trailing = lowered in word_list("abbreviations_after")
+    consonants = _WITHOUT_VOWEL.fullmatch(lowered) is not None and before[1:].islower()
+    if _COUNTS.match(rest) and (trailing or _CUT_SHORT.fullmatch(lowered) or lowered.endswith(("str", "nr"))):
+        # "Abschn. 4.9", "gem. § 5": most likely an abbreviation, but "hin. 2019 wurde" is none.
+        return _YEAR_RUNS_ON.match(rest) is not None and not (trailing or consonants)
+    return opener or not (trailing or initial or (consonants and not numbered) or _INITIALS.fullmatch(before))
 
 
 def _trim(text: str, start: int, end: int) -> Span:

@@ -8,16 +8,19 @@ import unicodedata
 from collections.abc import Collection
 from functools import cache, lru_cache
 from importlib import resources
+from threading import Lock
 
 import snowballstemmer
 
 _STEMMER = snowballstemmer.stemmer("english")
+_STEMMING = Lock()  # a stemmer keeps the word it works on, and documents are read in threads
 
 
 @lru_cache(maxsize=100_000)
 def stem_word(word: str) -> str:
     """The stem of one lower-case word."""
-    return _STEMMER.stemWord(word)
+    with _STEMMING:
+        return _STEMMER.stemWord(word)
 
 
 def fold_case(text: str) -> str:
@@ -64,3 +67,17 @@ def data_lines(name: str) -> tuple[str, ...]:
 def stop_words() -> frozenset[str]:
     """English words that carry no content."""
     return word_list("stop_words")
+
+
+def missing_terms(terms: frozenset[str], there: frozenset[str]) -> frozenset[str]:
+    """The members of `terms` that are missing from `there`."""
+    return frozenset(term for term in terms if not _has_term(term, there))
+
+
+def _has_term(term: str, there: frozenset[str]) -> bool:
+    """Also matches other forms: leakage for leaks."""
+    if term in there or term.isdigit():
+        return term in there
+    return len(term) >= 5 and any(
+        len(other) >= 4 and (term.startswith(other) or other.startswith(term)) for other in there
+    )

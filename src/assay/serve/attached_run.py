@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from assay.answer import render
+from assay.answer import citations, render
 from assay.core.codec import from_json
 from assay.core.errors import AssayError
 from assay.core.events import EACH, KINDS, Checked, Decided, Drafted, Event
@@ -126,9 +126,11 @@ def reply_of(workspace: Workspace, run_id: str) -> RunReply:
     done = progress_line(run)
     run = workspace.questions.run_for_asker(run_id, run)
     if run.answer is not None:
-        cited = render.citations(run.answer, run.evidence, workspace.documents.get)
+        cited = citations.of_answer(run.answer, run.evidence, workspace.documents.get)
         shown = run_views.answer_view(run.answer, run.evidence, workspace.documents.get)
-        return RunReply(run, number_notes(render.as_markdown(run.answer, cited)), run.answer.outcome, shown.citations)
+        return RunReply(
+            run, without_question(render.as_markdown(run.answer, cited)), run.answer.outcome, shown.citations
+        )
     if run.withheld is not None:
         return RunReply(run, error=WITHHELD_ANSWER)
     if run.waiting is not None:
@@ -142,19 +144,12 @@ def reply_of(workspace: Workspace, run_id: str) -> RunReply:
 
 
 LIST = "\n\n**Sources**\n\n"  # unambiguous, since asterisks in documents are escaped
-LISTED = re.compile(r"^\[\^(\d+)\]: ", re.MULTILINE)
-NOTE = re.compile(r"\[\^(\d+)\]")
 MARK = re.compile(r"\[(\d+)\]")  # unambiguous, since brackets are escaped too
 
 
-def number_notes(markdown: str) -> str:
-    """The output of `render.as_markdown` without the question and with plain numbers: few chat clients support
-    footnotes."""
-    body = markdown.partition("\n")[2].strip("\n")
-    first = LISTED.search(body)
-    text, notes = (body[: first.start()], body[first.start() :]) if first else (body, "")
-    answer = NOTE.sub(r"[\1]", text).strip()
-    return answer + LIST + LISTED.sub(r"- [\1] ", notes) if notes else answer
+def without_question(markdown: str) -> str:
+    """The output of `render.as_markdown` below its heading."""
+    return markdown.partition("\n")[2].strip("\n")
 
 
 def strip_notes(text: str) -> str:

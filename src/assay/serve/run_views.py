@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import StrEnum
 from functools import cache
 
-from assay.answer import claim_details, render
+from assay.answer import citations, claim_details, render
 from assay.answer.extracts import Stretch
 from assay.core.events import Failed, Mode, Paused
 from assay.core.events.describe import understood_turn
@@ -125,10 +125,16 @@ class CheckedClaim(ResponseModel):
 
 class ClaimView(CheckedClaim):
     quotation: bool  # the claim is only a quotation
+    row: tuple[str, ...]  # its cells; a sentence is one
+    facts: tuple[str, ...]  # what the cells are that its figures are from
 
 
 class BlockView(ResponseModel):
+    """Claims that are read together. A table has `columns` if their names are known."""
+
+    form: render.Form
     heading: str
+    columns: tuple[str, ...]
     opinion: bool
     claims: tuple[ClaimView, ...]
 
@@ -143,6 +149,26 @@ class ExtractView(ResponseModel):
     table: TablePart | None
     start: int
     end: int
+
+
+class CitedPlace(ResponseModel):
+    """What is cited in one place of a source: words, or rows of a table, and the numbers of the citations of each row."""
+
+    citations: tuple[int, ...]
+    page: int | None
+    quote: str
+    table: TablePart | None
+    rows: tuple[tuple[int, ...], ...]
+
+
+class SourceView(ResponseModel):
+    """A document that is cited, with everything that is cited of it."""
+
+    title: str
+    name: str
+    authors: tuple[str, ...]
+    date: str | None
+    places: tuple[CitedPlace, ...]
 
 
 class ConflictView(ResponseModel):
@@ -165,6 +191,7 @@ class AnswerView(ResponseModel):
     extracts: tuple[ExtractView, ...]
     judged: bool
     citations: tuple[CitationView, ...]
+    sources: tuple[SourceView, ...]
     conflicts: tuple[ConflictView, ...]
     gaps: tuple[str, ...]
     searched: tuple[Searched, ...]
@@ -316,7 +343,7 @@ def answer_view(
     given: Answer, found: tuple[Evidence, ...], library: Library, judges: claim_details.Judges = claim_details.NOBODY
 ) -> AnswerView:
     """An answer for display; claims refer to citations by number."""
-    cited = render.citations(given, found, library)
+    cited = citations.of_answer(given, found, library)
 
     def claim_view(claim: Claim, *, opinion: bool = False) -> ClaimView:
         return ClaimView.made_from(
@@ -327,8 +354,10 @@ def answer_view(
             working=working_view(claim_details.show_working(claim, found, library), claim, cited),
             text=render.claim_text(claim),
             quotation=claim.quote is not None,
-            citations=tuple(each.number for each in render.cited_by(claim, cited)),
-            rests_on_flagged=render.rests_on_flagged(claim, cited),
+            row=render.row_of(claim),
+            facts=claim_details.cell_lines(claim),
+            citations=tuple(each.number for each in citations.cited_by(claim, cited)),
+            rests_on_flagged=citations.rests_on_flagged(claim, cited),
         )
 
     numbers = {key: each.number for (key, _), each in reversed(cited.items())}  # the first of a key that has several
@@ -336,8 +365,15 @@ def answer_view(
         given,
         label=render.label(given),
         blocks=tuple(
-            BlockView.made_from(block, claims=tuple(claim_view(claim, opinion=block.opinion) for claim in block.claims))
+            BlockView(
+                form=form,
+                heading="" if columns else block.heading,
+                columns=columns,
+                opinion=block.opinion,
+                claims=tuple(claim_view(claim, opinion=block.opinion) for claim in block.claims),
+            )
             for block in given.blocks
+            for form, columns in [render.form_of(given, block)]
         ),
         near=tuple(map(claim_view, given.near)),
         extracts=tuple(map(_extract, render.extracts(given, cited))),
@@ -346,36 +382,51 @@ def answer_view(
             CitationView.made_from(each, each.quote, name=file_name(each.path), quote=each.quote.text)
             for each in cited.values()
         ),
+        sources=tuple(map(_source, citations.sources(cited))),
         conflicts=tuple(
             ConflictView(about=each.about, left=numbers[each.left], right=numbers[each.right])
             for each in given.conflicts
             if each.left in numbers and each.right in numbers  # otherwise a document was removed since
         ),
-        stopped=render.STOP_TEXT.get(given.stopped, given.stopped),
+        stopped=render.why_ended(given),
         unread=tuple(file_name(uri) for uri in given.unread),
         remarks=tuple(render.notes(given)),
     )
 
 
-def _extract(shown: render.Extract) -> ExtractView:
+def _extract(shown: citations.Extract) -> ExtractView:
     first = shown.first
     span = first.marks[0] if first.marks else first.quote
     numbers = tuple(each.number for each in shown.citations)
     return ExtractView.made_from(span, shown, first, citations=numbers)
 
 
-def working_view(shown: claim_details.ShownWorking | None, claim: Claim, cited: render.Cited) -> WorkingView | None:
+def _source(source: citations.Source) -> SourceView:
+    places = tuple(
+        CitedPlace(
+            citations=each.numbers(),
+            page=each.first.page,
+            quote=each.first.quote.text,
+            table=each.table,
+            rows=tuple(each.numbers(row) for row in each.table.rows) if each.table else (),
+        )
+        for each in source.extracts
+    )
+    return SourceView.made_from(source.first, name=file_name(source.first.path), places=places)
+
+
+def working_view(shown: claim_details.ShownWorking | None, claim: Claim, cited: citations.Cited) -> WorkingView | None:
     """A working with the numbers of the citations that its operands are from."""
     if shown is None:
         return None
-    own = render.cited_by(claim, cited)
+    own = citations.cited_by(claim, cited)
     operands = tuple(
         OperandView.made_from(each, citation=_number(each.words, each.cite, own)) for each in shown.operands
     )
     return WorkingView(expression=shown.expression, operands=operands)
 
 
-def _number(words: str, key: str, cited: Iterable[render.Citation]) -> int | None:
+def _number(words: str, key: str, cited: Iterable[citations.Citation]) -> int | None:
     """The citation of this evidence whose quotation has these words, or else its first."""
     found = [each for each in cited if each.key == key]
     best = (each.number for each in found if words in each.quote.text)

@@ -15,8 +15,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from assay.answer.render import MARKDOWN, Citation, claim_text, one_line, quotes_of, remarks
-from assay.core.printable import clean_text
+from assay.answer.citations import Citation, quotes_of
+from assay.answer.render import MARKDOWN, claim_text, remarks
+from assay.core.printable import clean_text, one_line
 from assay.core.synthesis import (
     EXPERT,
     Approach,

@@ -12,6 +12,7 @@ from assay.core.tables import table_rows
 from assay.core.types import Block, Claim, Derivation, Derived, Document, Evidence, Quote, TableRow, file_name
 from assay.language.quantities import is_unit, names_unit
 from assay.language.quotation import lies_in
+from assay.tables.cells import cell_at
 from assay.tables.lookup import ROWS, TableAnswer, as_number
 from assay.tables.question import Operation
 
@@ -27,8 +28,16 @@ def statement(derived: Derived, document: Documents) -> str:
     values = [" ".join(clean_text(each.text).split()) for each in derived.operands]
     sources = [found for each in derived.operands if (found := document(each.doc_id))]
     left = int(derived.detail) if derived.detail.isdigit() else 0
+    if derived.rule is Derivation.facts:
+        return f"{'; '.join(_cell_line(each, document) for each in derived.operands)}."
     words = _of_documents(derived.rule, sources, left) or _of_values(derived, values)
     return words if words.endswith(".") else f"{words}."
+
+
+def _cell_line(quote: Quote, document: Documents) -> str:
+    source = document(quote.doc_id)
+    found = cell_at(source, quote.start) if source else None
+    return found.facts.line if found else ""
 
 
 def _of_values(derived: Derived, values: Sequence[str]) -> str:

@@ -182,11 +182,11 @@ def _table_lines(document: Document, table: Table, start: int, end: int, shown: 
     missing = not has_header and any(name not in shown for name in columns)
     group = rows[0].label.removesuffix(rows[0].cells[0].text).removesuffix(BETWEEN)
     return [
-        LINES.join(filter(None, (_short(LINES.join(caption)), *map(_short, further)))),
-        _short(" | ".join(columns), 2 * SHOWN_NAME) if missing else "",
-        _short(group) if group.rpartition(BETWEEN)[2] not in shown else "",
+        LINES.join(filter(None, (short_name(LINES.join(caption)), *map(short_name, further)))),
+        short_name(" | ".join(columns), 2 * SHOWN_NAME) if missing else "",
+        short_name(group) if group.rpartition(BETWEEN)[2] not in shown else "",
     ]
 
 
-def _short(words: str, most: int = SHOWN_NAME) -> str:
+def short_name(words: str, most: int = SHOWN_NAME) -> str:
     return words if len(words) <= most else words[: most - 1].rstrip() + "…"

@@ -165,12 +165,12 @@ def _covered(row: TableRow, text: str, quote: Span | None) -> frozenset[int]:
     filled = [(place, cell) for place, cell in enumerate(row.cells) if cell.text and cell.start >= row.start]
     starts = sorted(cell.start for _, cell in filled)
     found = frozenset(
-        place for place, cell in filled if cell.start < end and start < _written_to(cell, text, starts, row.end)
+        place for place, cell in filled if cell.start < end and start < written_to(cell, text, starts, row.end)
     )
     return found or frozenset(place for place, _ in filled[:1])
 
 
-def _written_to(cell: TableCell, text: str, starts: Sequence[int], end: int) -> int:
+def written_to(cell: TableCell, text: str, starts: Sequence[int], end: int) -> int:
     """Where a cell ends. One of several pieces, as "$" and "12", has the offsets of its first: it ends before the next cell."""
     if "".join(text[cell.start : cell.end].split()) == "".join(cell.text.split()):
         return cell.end
@@ -193,13 +193,13 @@ def _numeric(table: Table, text: str, places: Sequence[int]) -> tuple[int, ...]:
     found: list[int] = []
     for index, place in enumerate(places):
         filled = [row.cells[place].text for row in rows if row.cells[place].text]
-        figures = [cell for cell in filled if _is_figure(cell)]
+        figures = [cell for cell in filled if is_figure(cell)]
         if len(figures) > 0.8 * len(filled) and any(map(_has_digit, figures)):
             found.append(index)
     return tuple(found)
 
 
-def _is_figure(words: str) -> bool:
+def is_figure(words: str) -> bool:
     """Digits and signs without letters, or a dash, in any script; no date and no range."""
     return not any(map(str.isalpha, words)) and not _RANGE.search(words) and (_has_digit(words) or words in _DASHES)
 

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from functools import lru_cache
+from itertools import repeat
 
-from assay.answer.checking import working
+from assay.answer.checking import cells, working
 from assay.answer.checking.repetition import repeats, stands_in
 from assay.answer.claims import Sources
 from assay.core.types import Claim, Evidence, Verdict
@@ -19,9 +20,9 @@ from assay.language import facts
 from assay.language.injection import is_command, is_suspicious, note_taint
 from assay.language.quantities import figures, numbers
 from assay.language.sentences import split_sentences
-from assay.language.terms import content_terms, fold_case, stem_word
+from assay.language.terms import content_terms, data_lines, fold_case, missing_terms, stem_word
 
-HEDGE = "The documents suggest, but do not state, that "
+HEDGES = {code: f"{words.strip()} " for code, _, words in map(str.partition, data_lines("hedges"), repeat(":"))}
 OPEN = "it does not repeat what it cites, and no capable model has judged it"
 WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")
 QUOTED = re.compile(r"“([^“”]+)”|\"([^\"]+)\"")
@@ -29,6 +30,11 @@ LEFT_OUT = re.compile(r"\.\.\.|…|\[[^\[\]]{0,200}\]")
 QUOTATION = 5  # words in quotation marks that are more than a term
 COUNTABLE = 20  # numbers up to this may be counted from what is cited
 DIGITS = re.compile(r"\d[\d.,’'\u00a0\u202f ]*")
+
+
+def unhedged(text: str) -> str:
+    """The sentence without the hedge that a revision put before it."""
+    return next((text.removeprefix(hedge) for hedge in HEDGES.values() if text.startswith(hedge)), text)
 
 
 def by_rule(claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None) -> Claim:
@@ -43,7 +49,7 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Cla
         return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
     if {each.key for each in cited} != set(claim.cites):
         return unsupported(claim, "it cites evidence that this run did not gather")
-    words = claim.text.removeprefix(HEDGE)
+    words = unhedged(claim.text)
     texts = cited_texts(cited, sources)
     if claim.working is not None:
         proof = working.prove(words, claim.working, texts)
@@ -52,6 +58,9 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Cla
         claim = replace(claim, working=replace(claim.working, unproven=proof.why))
         if proof.why and proof.value and (unknown := unfounded_number(words, (*texts.values(), proof.value))):
             return unsupported(claim, f"“{unknown}” is in no passage that it cites, and it computes to {proof.value}")
+    claim, differs = cells.check(claim, evidence, sources.tables)
+    if differs:
+        return unsupported(claim, differs)
     if fault := _fault(claim, words, texts, [each.passage.text for each in evidence]):
         return unsupported(claim, fault)
     if repeated := [each.key for each in cited if repeats(words, each.passage)]:
@@ -177,7 +186,7 @@ def _words(text: str) -> frozenset[str]:
 def follows_instruction(claim: Claim, cited: Sequence[Evidence], sources: Sources, passages: Iterable[str]) -> bool:
     """Whether a claim adds something that one of these passages instructs a model to say. A model has read the passage,
     kept as evidence or not, so no model's verdict settles such a claim."""
-    return _is_instructed(claim.text.removeprefix(HEDGE), cited_texts(cited, sources).values(), passages)
+    return _is_instructed(unhedged(claim.text), cited_texts(cited, sources).values(), passages)
 
 
 def unsupported(claim: Claim, why: str) -> Claim:
@@ -241,18 +250,4 @@ def claim_terms(words: str) -> frozenset[str]:
     return (
         frozenset(term for term in content_terms(facts.remove_numbers_and_dates(words)) if len(term) > 1)
         - REPORTING_STEMS
-    )
-
-
-def missing_terms(terms: frozenset[str], there: frozenset[str]) -> frozenset[str]:
-    """The members of `terms` that are missing from `there`."""
-    return frozenset(term for term in terms if not _has_term(term, there))
-
-
-def _has_term(term: str, there: frozenset[str]) -> bool:
-    """Also matches other forms: leakage for leaks."""
-    if term in there or term.isdigit():
-        return term in there
-    return len(term) >= 5 and any(
-        len(other) >= 4 and (term.startswith(other) or other.startswith(term)) for other in there
     )

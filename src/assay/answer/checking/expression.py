@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from assay.language.dates import Day, dates
-from assay.language.quantities import Readings, figures
+from assay.language.quantities import Readings, figures, plain_digits
 from assay.language.quotation import find_words
 
 LONGEST, DEEPEST, LARGEST_POWER = 1000, 150, 100
@@ -26,6 +26,7 @@ EXACT = Context(prec=40, Emax=400, Emin=-400)
 CONSTANTS = frozenset(map(Decimal, (12, 24, 60, 100, 365)))  # and powers of ten
 TYPED = {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**", "≥": ">=", "≤": "<=", "$": "", "€": "", "£": ""}
 STRING = re.compile(r'"([^"]*)"|“([^“”]*)”|\'([^\']*)\'|‘([^‘’]*)’')
+THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}\.\d{3}(?![.,]?\d)")  # or decimals
 NUMERAL = re.compile(r"(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d{1,3})?")
 CLOCK = re.compile(r"(?<![\d:.])(\d{1,2}):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:\s*([ap])\.?m\b)?", re.I)
 DAY_SECONDS = 86_400
@@ -65,24 +66,26 @@ class Expression:
     code: str
     strings: Mapping[str, str]
     operands: tuple[str, ...]  # their words
+    thousands: bool  # "1.234" is 1234
 
     @staticmethod
-    def parse(text: str, operands: Sequence[str]) -> Expression:
-        """Read an expression as a model types it. "11,154" is a number if an operand has it."""
+    def parse(text: str, operands: Sequence[str], *, thousands: bool = False) -> Expression:
+        """Read an expression as a model types it. "11,154" and "765,5" are numbers if an operand has them."""
         if len(text) > LONGEST:
             raise InvalidExpression("its expression is too long")
         found = [next(filter(None, match.groups()), "") for match in STRING.finditer(text)]
         strings = {f"_{number}_": words for number, words in enumerate(found)}
         names = iter(strings)
         code = STRING.sub(lambda _: f" {next(names)} ", text).translate(str.maketrans(TYPED))
-        operand_numbers = {number for words in operands for number in re.findall(r"\d[\d,]*", words[:LONGEST])}
-        code = re.sub(r"\d[\d,]*\d", lambda m: m[0].replace(",", "") if m[0] in operand_numbers else m[0], code)
+        own = {number for words in operands for number in re.findall(r"\d[\d.,]*\d", words[:LONGEST]) if "," in number}
+        code = re.sub(r"\d[\d.,]*\d", lambda match: plain_digits(match[0])[0] if match[0] in own else match[0], code)
+        code = THOUSANDS.sub(lambda match: match[0].replace(".", ""), code) if thousands else code
         code = re.sub(r"(?<=\d)\s*%|(?<![\w.])0+(?=\d)", "", code)
         code = re.sub(r"(?<![<>=!])=(?!=)", "==", " ".join(code.split()))
         try:
             if "#" in code or not code.isascii():
                 raise ValueError
-            return Expression(ast.parse(code, mode="eval").body, code, strings, tuple(operands))
+            return Expression(ast.parse(code, mode="eval").body, code, strings, tuple(operands), thousands)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise InvalidExpression("its expression cannot be read") from None
 
@@ -118,7 +121,7 @@ class Expression:
             case ast.Constant():
                 return self._literal(node, known)
             case ast.Name():
-                return _read(self._item(node), known)
+                return _read(self._item(node), known, thousands=self.thousands)
             case ast.UnaryOp(op=ast.USub()):
                 return _minus(_number(inner(node.operand)))
             case ast.BinOp(op=ast.Div(), left=left, right=ast.Constant() as right):
@@ -173,7 +176,7 @@ def _is_same(one: str, two: str) -> bool:
     return " ".join(one.casefold().split()) == " ".join(two.casefold().split())
 
 
-def _read(words: str, known: Mapping[Decimal, frozenset[int]]) -> Quantity | Day | ClockTime:
+def _read(words: str, known: Mapping[Decimal, frozenset[int]], *, thousands: bool) -> Quantity | Day | ClockTime:
     """The clock time, the date or the number that words are."""
     clocks = list(CLOCK.finditer(words))
     if (days := dates(words)) and (len(days) > 1 or len(days[0]) > 1):
@@ -183,7 +186,7 @@ def _read(words: str, known: Mapping[Decimal, frozenset[int]]) -> Quantity | Day
         return ClockTime(_seconds(words, clocks), day)
     if day:
         return day
-    found = {abs(each.value) for each in figures(words)} & known.keys()
+    found = {max(map(abs, each.readings)) if thousands else abs(each.value) for each in figures(words)} & known.keys()
     if len(found) != 1:
         raise InvalidExpression(f"“{words[:60]}” is neither a date nor a number")
     return Quantity(value := found.pop(), known[value])

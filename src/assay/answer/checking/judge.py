@@ -15,14 +15,15 @@ from pydantic import BaseModel, Field
 
 from assay import prompts
 from assay.answer.checking import claim_rules
-from assay.answer.checking.claim_rules import HEDGE, by_rule, cited_texts
-from assay.answer.claims import Sources, accept_clause, quotations
+from assay.answer.checking.claim_rules import by_rule, cited_texts, unhedged
+from assay.answer.claims import Disputed, Sources, accept_gap, quotations, read_conflict
 from assay.answer.weigh import quote
 from assay.core.events import RULES
-from assay.core.types import Claim, Document, Evidence, Quote, Verdict
+from assay.core.types import Claim, Conflict, Document, Evidence, Quote, Verdict
+from assay.language import facts
 from assay.language.dates import with_weekday
 from assay.language.glossary import Glossary, describe_measures
-from assay.language.injection import note_taint
+from assay.language.injection import is_suspicious, note_taint
 from assay.language.quotation import lies_in, locate_quote, stands, within
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
@@ -30,6 +31,7 @@ from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
 from assay.tables import derive
+from assay.tables.cells import passage_tables
 
 Documents = Callable[[str], Document | None]
 AskModel = Callable[..., Awaitable["tuple[Rulings, str] | NoReply"]]  # `RunContext.ask`
@@ -135,7 +137,7 @@ class CodeThenModel:
             "check",
             Rulings,
             lambda room: build_prompt(request, evidence, sources, mark, room),
-            schema=schema(len(claims), asks=bool(request.question)),
+            schema=schema(len(claims), [each.key for each in evidence] if request.question else ()),
             documents=documents,
             max_tokens=500 + 250 * len(claims),
         )
@@ -149,6 +151,7 @@ class CodeThenModel:
             rulings.answers,
             accept_missing(rulings, request, judged, evidence, sources),
             " ".join(rulings.search.split()),
+            tuple(found for each in rulings.conflicts if (found := read_conflict(each, request.question, evidence))),
         )
 
 
@@ -172,11 +175,12 @@ def unchanged_evidence(evidence: Sequence[Evidence], document: Documents) -> tup
 
 
 def sources_of(evidence: Sequence[Evidence], document: Documents) -> Sources:
-    """Titles and dates of the documents that the evidence is from."""
+    """Titles, dates and tables of the documents that the evidence is from."""
     found = {each.passage.doc_id: document(each.passage.doc_id) for each in evidence}
     return Sources(
         {key: each.title for key, each in found.items() if each},
         {key: each.date for key, each in found.items() if each and each.date},
+        lambda passage: passage_tables(source, passage) if (source := found.get(passage.doc_id)) else None,
     )
 
 
@@ -188,7 +192,6 @@ FRAME, CLAIM, RULING = 1600, 80, 200  # tokens of a request without claims, of a
 FOLLOWS, NO_REASON = "it follows from the words shown", "its judge gave no reason"
 NO_WORDS = "its judge named no words of what it cites"
 DIFFER = "two judgements differ"
-SOMETHING = "a part of what the question asks for"
 
 
 class Ruling(BaseModel, extra="forbid"):
@@ -201,13 +204,14 @@ class Ruling(BaseModel, extra="forbid"):
 
 
 class Rulings(BaseModel, extra="forbid"):
-    """The rulings, and a judgement of the claims as an answer: whether they answer the question, what is missing, and
-    what to search for, if a search could help."""
+    """The rulings, and a judgement of the claims as an answer: whether they answer the question, what is missing, what to
+    search for, if a search could help, and where passages disagree."""
 
     rulings: list[Ruling]
     answers: bool = True
     missing: list[str] = Field(default_factory=list, max_length=6)
     search: str = ""
+    conflicts: list[Disputed] = Field(default_factory=list, max_length=4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +238,7 @@ class Judgement:
     answers: bool = True
     missing: tuple[str, ...] = ()
     search: str = ""
+    conflicts: tuple[Conflict, ...] = ()
 
 
 def batches(claims: Sequence[Claim], evidence: Sequence[Evidence], window: int) -> list[range]:
@@ -256,20 +261,23 @@ def batches(claims: Sequence[Claim], evidence: Sequence[Evidence], window: int) 
     return found
 
 
-def schema(count: int, *, asks: bool) -> dict[str, Any]:
-    """The JSON schema of a reply about `count` claims."""
+def schema(count: int, keys: Sequence[str] = ()) -> dict[str, Any]:
+    """The JSON schema of a reply about `count` claims; with `keys` also about the claims as an answer."""
     ruling = object_schema(
         claim={"type": "integer", "enum": list(range(1, count + 1))},
         words={"type": "array", "items": {"type": "string"}, "maxItems": 12},
         why={"type": "string"},
         verdict={"type": "string", "enum": list(VERDICTS)},
     )
+    key = {"type": "string", "enum": list(keys)}
+    disputed = object_schema(left=key, right=key, about={"type": "string"})
     whole = {
         "answers": {"type": "boolean"},
         "missing": {"type": "array", "items": {"type": "string"}, "maxItems": 6},
         "search": {"type": "string"},
+        "conflicts": list_schema(disputed, 0, 4),
     }
-    return object_schema(rulings=list_schema(ruling, count, count), **(whole if asks else {}))
+    return object_schema(rulings=list_schema(ruling, count, count), **(whole if keys else {}))
 
 
 def build_prompt(
@@ -302,13 +310,14 @@ def _claim_lines(number: int, request: JudgeRequest) -> str:
     """A claim on a line of its own, so that its text cannot look like another claim, and notes below it."""
     claim = request.claims[number - 1]
     label = "heading, " if number - 1 in request.headings else "opinion, " if number - 1 in request.opinions else ""
-    lines = [f"Claim {number} ({label}cites {', '.join(claim.cites)}): {_flat(claim.text.removeprefix(HEDGE))}"]
+    lines = [f"Claim {number} ({label}cites {', '.join(claim.cites)}): {_flat(unhedged(claim.text))}"]
     if work := claim.working:
         read = "; ".join(f"“{_flat(each.words)}” from {each.cite}" for each in work.operands)
         checked = f"not checked by code, since {_flat(work.unproven)}" if work.unproven else "computed by code"
         lines.append(f"  {checked}: {_flat(work.expression)} = {_flat(work.result)} {work.unit}, with {read}")
         if request.glossary and (defined := describe_measures(claim.text, request.glossary)):
             lines.append(f"  usual definition: {defined}")
+    lines += [f"  cell, read by code: {_flat(each.found.line)}" for each in claim.cells if each.found]
     if argument := request.arguments.get(number - 1):
         lines.append(f"  the writer's argument: {_flat(argument)}")
     return "\n".join(lines)
@@ -343,13 +352,16 @@ def combine(
     if claim.verdict not in (Verdict.supported, Verdict.partial):
         return claim
     verdict = Verdict(ruling.verdict)
-    if verdict is Verdict.partial and claim.text.startswith(HEDGE):
+    if verdict is Verdict.partial and claim.text != unhedged(claim.text):
         verdict = Verdict.supported  # a hedged claim says no more than that
     reason = _flat(ruling.why)[:300] or (FOLLOWS if verdict is Verdict.supported else NO_REASON)
     judged = note_taint(replace(claim, verdict=verdict, why=reason, by=by), evidence)  # no model removes the taint
     if verdict is not Verdict.supported:
         return judged
     cited = [each for each in evidence if each.key in claim.cites]
+    known = "\n".join((claim.text, *cited_texts(cited, sources).values()))
+    if is_suspicious(reason) or facts.missing_facts(reason, known, facts.lowercase_stems(known)):
+        judged = replace(judged, why=FOLLOWS)  # the reader sees it, and nobody has checked what it names
     carried = carrying_words(ruling.words, cited)
     if not carried and not heading and not _in_labels(ruling.words, cited, sources):
         return replace(judged, verdict=Verdict.partial, why=NO_WORDS)
@@ -387,12 +399,14 @@ def _narrowed(
 def accept_missing(
     reply: Rulings, request: JudgeRequest, judged: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources
 ) -> tuple[str, ...]:
-    """What is missing, in the judge's words. A clause with a name or number that is neither in the question nor in the
-    passages nor in a claim that holds is replaced: nothing may be stated here unchecked."""
+    """What is missing, in the judge's words. A clause that names what is neither in the question nor in the documents found
+    nor in a claim that holds is replaced by the question's own words: nothing may be stated here unchecked."""
     held = (*request.accepted, *(claim.text for claim in judged if claim.verdict is Verdict.supported))
-    known = "\n".join((request.question, *held, *cited_texts(evidence, sources).values()))
+    texts = (*sources.titles.values(), *cited_texts(evidence, sources).values())
+    known = "\n".join((request.question, *held, *texts))
     keys = {each.key for each in evidence}
-    return tuple(dict.fromkeys(accept_clause(each, known, keys) or SOMETHING for each in reply.missing if each.strip()))
+    gaps = (accept_gap(each, known, keys) for each in reply.missing if each.strip())
+    return tuple(dict.fromkeys(gap or _flat(request.question) for gap in gaps))
 
 
 def agree(first: Claim, second: Claim, *, mark: bool) -> Claim:

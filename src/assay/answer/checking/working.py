@@ -12,10 +12,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, DecimalException, localcontext
 
-from assay.answer.checking.expression import EXACT, LONGEST, Expression, InvalidExpression, Quantity, Result, is_count
+from assay.answer.checking.expression import (
+    EXACT,
+    LONGEST,
+    THOUSANDS,
+    Expression,
+    InvalidExpression,
+    Quantity,
+    Result,
+    is_count,
+)
 from assay.core.types import Basis, Working
 from assay.language.dates import dates
-from assay.language.quantities import Number, Readings, figures, readings, scale_in
+from assay.language.quantities import Number, Readings, figures, numbers, readings, scale_in
 from assay.language.quotation import find_words, line_at
 
 MOST_OPERANDS = 200
@@ -72,10 +81,21 @@ def _parts(working: Working) -> list[Working]:
 
 
 def _prove(claim: str, working: Working, texts: Mapping[str, str]) -> Proof:
+    """The proof, in whichever reading of figures such as "1.234" it holds; refuted if it holds in none."""
+    words = " ".join((working.expression, *(each.words for each in working.operands)))
+    proofs = [_prove_as(claim, working, texts, thousands=False)]
+    if not proofs[0].ok and THOUSANDS.search(words[:LONGEST]):
+        proofs.append(_prove_as(claim, working, texts, thousands=True))
+    return min(proofs, key=lambda proof: (not proof.ok, proof.refuted))
+
+
+def _prove_as(claim: str, working: Working, texts: Mapping[str, str], *, thousands: bool) -> Proof:
     try:
         if len(working.operands) > MOST_OPERANDS or len(working.result) + len(working.unit) > LONGEST:
             raise InvalidExpression("its working is too long")
-        expression = Expression.parse(working.expression, [each.words for each in working.operands])
+        expression = Expression.parse(
+            working.expression, [each.words for each in working.operands], thousands=thousands
+        )
         known, places = _find(working, texts)
         value = expression.evaluate(known, frozenset(figure.value for figure in figures(claim[:LONGEST_CLAIM])))
         with localcontext(EXACT):
@@ -122,13 +142,17 @@ def _compare(value: Result, shown: str, claim: str, working: Working) -> tuple[s
         right, stated = (any(value in days for days in dates(text)) for text in (stated_result, claim))
     else:
         unit = f"{working.result} {working.unit}"
-        percent = re.search(r"%|\bper ?cent|\bpct\b", unit, re.I) is not None
+        percent = re.search(r"%|\b(?:per|pro|por|pour) ?[cz]i?ent|\bpct\b", unit, re.I) is not None
         found = figures(working.result)
         if len(found) != 1 or not any(map(str.isdigit, working.result)):
             return "", f"its result “{stated_result}” is not one number in figures"
         result = replace(found[0], scale=scale_in(unit))
-        right = _rounds_to(value, result, percent=percent)
-        stated = any(_states(each, value, result, claim, percent=percent) for each in figures(claim))
+        right = any(_rounds_to(value, each, percent=percent) for each in result.meanings)
+        stated = any(
+            _states(each, value, result, claim, percent=percent)
+            for figure in (*figures(claim), *numbers(claim))
+            for each in figure.meanings
+        )
     if not right:
         return f"it computes to {shown}, not {stated_result}", ""
     return "", "" if stated else f"the claim does not state its result, {stated_result}, as a figure"
@@ -150,7 +174,7 @@ def _states(figure: Number, value: Quantity, result: Number, claim: str, *, perc
     scale = figure.scale
     if scale is None and result.scale is not None:
         scale = result.scale if scale_in(claim) == result.scale else 0
-    if abs(figure.value.scaleb(scale or 0)) == abs(result.value.scaleb(result.scale or 0)):
+    if abs(figure.value.scaleb(scale or 0)).normalize() in {abs(each) for each in result.values}:
         return True
     if not value.scales and result.scale is not None:
         return False

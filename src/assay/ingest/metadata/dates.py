@@ -5,21 +5,8 @@ from __future__ import annotations
 import re
 from datetime import date as Date
 
-MONTH_NAMES = (
-    "january jan januar janvier enero gennaio janeiro januari janv ene",
-    "february feb februar février febrero febbraio fevereiro februari févr fev",
-    "march mar märz mars marzo março maart mrz",
-    "april apr avril abril aprile avr abr",
-    "may mai mayo maggio maio mei",
-    "june jun juni juin junio giugno junho giu",
-    "july jul juli juillet julio luglio julho juil lug",
-    "august aug août agosto augustus",
-    "september sept sep septembre septiembre settembre setembro",
-    "october oct oktober octobre octubre ottobre outubro okt ott",
-    "november nov novembre noviembre novembro",
-    "december dec dezember décembre diciembre dicembre dezembro dez déc dic",
-)
-MONTHS = {name: number for number, names in enumerate(MONTH_NAMES, start=1) for name in names.split()}
+from assay.language.dates import MONTHS
+
 NAME = rf"(?P<month{{0}}>{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
 YEAR = r"(?P<year{0}>(?:1[5-9]|20)\d\d)"
 DAY = r"(?P<day{0}>\d{{1,2}})"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field, StringConstraints
 
-from assay.answer import claim_details, render
+from assay.answer import citations, claim_details
 from assay.core.access import Principal
 from assay.core.events import Decision, Edit, Reviewed
 from assay.serve import run_views
@@ -154,7 +154,7 @@ async def decide(
 
 def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
     judges = {each.claim.words: each.by for each in sheet.claims}
-    cited = render.citations(sheet.answer, sheet.evidence, workspace.documents.get)
+    cited = citations.of_answer(sheet.answer, sheet.evidence, workspace.documents.get)
     return ReviewView.made_from(
         sheet.line,
         sheet.line.review,
@@ -168,7 +168,7 @@ def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
 
 
 def _claim(
-    drafted: DraftedClaim, sheet: ReviewSheet, document: run_views.Library, cited: render.Cited
+    drafted: DraftedClaim, sheet: ReviewSheet, document: run_views.Library, cited: citations.Cited
 ) -> DraftClaimView:
     claim = drafted.claim
     working = claim_details.show_working(claim, sheet.evidence, document)
@@ -177,7 +177,7 @@ def _claim(
         claim,
         dispute=claim_details.dispute(claim),
         working=run_views.working_view(working, claim, cited),
-        citations=tuple(each.number for each in render.cited_by(claim, cited)) if drafted.delivered else (),
+        citations=tuple(each.number for each in citations.cited_by(claim, cited)) if drafted.delivered else (),
         text=claim.words,
         rests_on_flagged=drafted.flagged,
     )

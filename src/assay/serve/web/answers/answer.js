@@ -8,7 +8,6 @@ import { badge, figureCell, grid, icon, region } from "../lib/ui.js";
 import { tableBox } from "../documents/data_table.js";
 import { tools } from "./answer_actions.js";
 
-const ROW = " | ";
 const BETWEEN_VALUES = " / ";
 
 /** The answer of a delivered run. `context` opens documents and the evidence. */
@@ -30,14 +29,14 @@ export function answerBody(/** @type {AnswerView} */ answer, /** @type {Context}
     label(answer),
     missing(answer),
     answer.said ? el("div", { class: "direct-answer prose" }, ...paragraphs(answer.said)) : null,
-    ...(answer.judged ? answer.blocks.map((block) => blockView(answer, block, cited, context)) : []),
+    ...(answer.judged ? answer.blocks.map((block) => blockView(block, cited, context)) : []),
     answer.judged ? tally(claims) : stated(claims, cited, context),
     near(answer, cited, context),
     ...answer.extracts.map((extract) => extractView(extract, cited, context)),
     answer.conflicts.length ? conflicts(answer, cited, context) : null,
     beside(answer),
     searched(answer),
-    answer.citations.length ? sources(answer, context) : null,
+    answer.citations.length ? sources(answer, cited, context) : null,
   );
 }
 
@@ -64,30 +63,30 @@ function paragraphs(/** @type {string} */ words) {
     .map((each) => el("p", {}, each.trim()));
 }
 
-function blockView(/** @type {AnswerView} */ answer, /** @type {BlockView} */ block, /** @type {Cited} */ cited, /** @type {Context} */ context) {
-  const table = answer.shape === "table" && block.claims.some((claim) => claim.text.includes(ROW));
-  const heading = block.heading && !(table && cells(block.heading).length > 1) ? el("h3", {}, block.heading) : null;
+function blockView(/** @type {BlockView} */ block, /** @type {Cited} */ cited, /** @type {Context} */ context) {
+  const heading = block.heading ? el("h3", {}, block.heading) : null;
   const opinion = block.opinion ? badge("Opinion", "info", { title: "A judgement, not a finding" }) : null;
   return el(
     "section",
     { class: ["block", block.opinion && "opinion"] },
     heading || opinion ? el("div", { class: "block-head" }, heading, opinion) : null,
-    table ? tableOf(block, cited, context) : claimsOf(answer, block, cited, context),
+    block.form === "table" ? tableOf(block, cited, context) : claimsOf(block, cited, context),
+    block.form === "list" ? null : factsOf(block.claims),
   );
 }
 
-function claimsOf(/** @type {AnswerView} */ answer, /** @type {BlockView} */ block, /** @type {Cited} */ cited, /** @type {Context} */ context) {
+function claimsOf(/** @type {BlockView} */ block, /** @type {Cited} */ cited, /** @type {Context} */ context) {
   const own = (/** @type {Claim} */ claim) => {
     const source = claim.quotation && claim.citations.length === 1 ? cited.get(claim.citations[0]) : null;
     const marked = marks(claim, cited, context);
     return source?.table ? [quotedWords(source), marked] : ending(claim, marked);
   };
   const quoted = block.claims.some((claim) => claim.quotation);
-  if (answer.shape === "list" || (quoted && block.claims.length > 1)) {
+  if (block.form === "list") {
     return el(
       "ul",
       { class: ["claims", quoted && "quoted"] },
-      ...block.claims.map((claim) => el("li", { class: ["claim", claim.verdict] }, ...own(claim))),
+      ...block.claims.map((claim) => el("li", { class: ["claim", claim.verdict] }, ...own(claim), factsOf([claim]))),
     );
   }
   if (quoted) return el(
@@ -102,6 +101,12 @@ function claimsOf(/** @type {AnswerView} */ answer, /** @type {BlockView} */ blo
     el("span", { class: ["claim", claim.verdict] }, ...own(claim)),
   ));
   return line;
+}
+
+/** What the cells are that figures are from, always in sight. */
+function factsOf(/** @type {ClaimView[]} */ claims) {
+  const lines = [...new Set(claims.flatMap((claim) => claim.facts))];
+  return lines.length ? el("ul", { class: "facts small figures" }, ...lines.map((line) => el("li", { dir: "auto" }, line))) : null;
 }
 
 /** A claim's words, the last of them on one line with its marks. */
@@ -126,28 +131,22 @@ function marks(/** @type {Claim} */ claim, /** @type {Cited} */ cited, /** @type
   );
 }
 
-function cells(/** @type {string} */ text) {
-  return text.split("|").map(oneLine);
-}
-
 function tableOf(/** @type {BlockView} */ block, /** @type {Cited} */ cited, /** @type {Context} */ context) {
-  const rows = block.claims.map((claim) => (claim.quotation ? [claim.text] : cells(claim.text)));
-  const width = Math.max(...rows.map((row) => row.length));
-  const named = block.heading ? cells(block.heading) : [];
-  return region(named.join(", ") || "Table", el(
+  const width = Math.max(...block.claims.map((claim) => claim.row.length));
+  return region(block.columns.join(", ") || "Table", el(
     "table",
     {},
-    named.length === width
-      ? el("thead", {}, el("tr", {}, ...[...named, "Sources"].map((name) => el("th", { scope: "col" }, name))))
+    block.columns.length
+      ? el("thead", {}, el("tr", {}, ...[...block.columns, "Sources"].map((name) => el("th", { scope: "col" }, name))))
       : null,
     el(
       "tbody",
       {},
-      ...block.claims.map((claim, place) =>
+      ...block.claims.map((claim) =>
         el(
           "tr",
           { class: claim.verdict },
-          ...cellsOf(rows[place], width),
+          ...cellsOf(claim.row, width),
           el("td", { class: "nowrap" }, marks(claim, cited, context)),
         ),
       ),
@@ -320,36 +319,42 @@ function unread(/** @type {string[]} */ items) {
   );
 }
 
-function sources(/** @type {AnswerView} */ answer, /** @type {Context} */ context) {
+/** Each source once, with everything that is cited of it. */
+function sources(/** @type {AnswerView} */ answer, /** @type {Cited} */ cited, /** @type {Context} */ context) {
+  const own = (/** @type {number[]} */ numbers) => numbers.flatMap((number) => cited.get(number) ?? []);
+  const buttons = (/** @type {number[]} */ numbers) => own(numbers).map((each) => citeButton(each, context.openDocument));
   return el(
     "details",
     { class: "fold sources" },
-    el("summary", {}, plural(answer.citations.length, "source")),
+    el("summary", {}, plural(answer.sources.length, "source")),
     el(
-      "ol",
+      "ul",
       { class: "fold-body source-list" },
-      ...answer.citations.map((each) =>
-        el(
+      ...answer.sources.map((source) => {
+        const [first] = own(source.places[0].citations);
+        return el(
           "li",
           {},
-          el("span", { class: "number", "aria-hidden": "true" }, String(each.number)),
           el(
-            "div",
-            {},
-            el(
-              "button",
-              { type: "button", class: "link", on: { click: (event) => context.openDocument(each, event.currentTarget) } },
-              each.title || each.name,
-            ),
-            el(
-              "p",
-              { class: "small muted" },
-              dotted(each.authors.join(", "), each.date, each.page ? `page ${each.page}` : "", each.name),
-            ),
-            each.flagged ? flaggedNote() : null,
+            "button",
+            { type: "button", class: "link", on: { click: (event) => context.openDocument(first, event.currentTarget) } },
+            source.title || source.name,
           ),
-        ),
-      ),
+          el("p", { class: "small muted" }, dotted(source.authors.join(", "), source.date, source.name)),
+          ...source.places.map((place) => citedPlace(place, buttons, own(place.citations).some((each) => each.flagged))),
+        );
+      }),
     ),
+  );
+}
+
+function citedPlace(/** @type {CitedPlace} */ place, /** @type {(numbers: number[]) => Child[]} */ buttons, /** @type {boolean} */ flagged) {
+  const page = place.page ? el("span", { class: "small muted" }, `page ${place.page}`) : null;
+  return el(
+    "div",
+    { class: "cited-place" },
+    place.table ? page : el("p", {}, ...buttons(place.citations), " ", page, " ", el("q", { dir: "auto" }, oneLine(place.quote))),
+    place.table ? tableBox(place.table, { marks: place.rows.map(buttons) }).box : null,
+    flagged ? flaggedNote() : null,
   );
 }

@@ -5,8 +5,9 @@ import { atTheEnd, button } from "../lib/ui.js";
 
 const MOST = 3; // parts of a table that are on the page at once
 
-/** The rows of a part as a table in a box of its own, in which it scrolls. `said`: the words above it say its caption. */
-export function tableBox(/** @type {TablePart} */ part, { said = "" } = {}) {
+/** The rows of a part as a table in a box of its own, in which it scrolls. `said`: the words above it say its caption;
+ * `marks` stand before the label of each row. */
+export function tableBox(/** @type {TablePart} */ part, { said = "", marks = /** @type {Child[][]} */ ([]) } = {}) {
   const partial = part.rows.length < part.total;
   const caption = [part.caption, part.units, part.period].filter(Boolean).join(" — ");
   const repeated = [part.caption, part.units, part.period].every((words) => !words || said.includes(words));
@@ -20,6 +21,7 @@ export function tableBox(/** @type {TablePart} */ part, { said = "" } = {}) {
     head(part),
     body(part),
   );
+  marks.forEach((own, row) => table.tBodies[0].rows[row].cells[0].prepend(el("span", { class: "marks" }, ...own), " "));
   const box = el(
     "div",
     { class: "table-wrap data-table", tabindex: "0", role: "region", "aria-label": caption || "Table" },
