@@ -145,7 +145,7 @@ async def test_plain_rag_asks_only_the_writer_and_the_judge(folder: Path):
 
 
 async def test_a_look_up_searches_for_the_words_of_the_router(folder: Path):
-    script = model(route=lookup() | {"query": "recall alert brittle"})
+    script = model(route=lookup() | one_step("What is the thing with the rubber?", "recall alert brittle"))
     with ChatServer(script.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "What is the thing with the rubber?")
     assert [call.arguments["query"] for call in run.calls] == ["recall alert brittle"]
@@ -220,7 +220,7 @@ async def test_the_first_hits_of_a_look_up_are_weighed_though_ranking_puts_other
         weighed.append(text)
         return keeps("Brittle rubber")(text, schema)
 
-    script = model(route=lookup() | {"query": "brittle rubber quay"}, weigh=weigh)
+    script = model(route=lookup() | one_step("What is wrong with the parts?", "brittle rubber quay"), weigh=weigh)
     with ChatServer(script.answer) as server, opened(tmp_path / "workspace", server) as workspace:
         await answered(workspace, "What is wrong with the parts of Carrow Valves?")
     assert "Brittle rubber was found" in weighed[0]
@@ -313,18 +313,19 @@ def test_a_round_that_thinks_is_progress_and_one_that_finds_nothing_is_not():
 async def test_two_rounds_of_thinking_do_not_end_a_run(folder: Path):
     thinks = model(
         weigh=keeps(*DUTIES.values()),
-        judge=[missing("more"), missing("more"), missing("more"), enough()],
+        judge=[missing("more")],
         decide=[
             calls("list_sources"),
             calls("list_sources", contains="contract"),
             calls("search", query="recalled parts contract"),
+            no_calls("nothing is left"),
         ],
         write=writes(f"{DUTIES['C-1'][:-1]} [{{ten days}}]."),
     )
     with ChatServer(thinks.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "What must we do under contract C-1?")
     assert tools(run).count("list_sources") == 2 and tools(run)[-1] == "search"
-    assert events(run, Stopped)[0].reason is StopReason.sufficient
+    assert events(run, Stopped)[0].why == "nothing is left"
 
 
 # --- dates ----------------------------------------------------------------------------------------------------------

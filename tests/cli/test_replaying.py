@@ -48,7 +48,7 @@ def test_an_answer_is_made_again_without_a_model_and_without_an_index(
 def test_a_run_goes_on_from_a_step_with_another_model_and_what_changed_is_shown(typed: Typed, noted: Workspace, model):
     model(looked_up())
     run = run_in(typed("ask", QUESTION).err)
-    place = noted.questions.run(run).kinds.index("Drafted")
+    place = noted.questions.run(run).kinds.index("Claimed")
     done = typed("replay", run, "--from", str(place), "--model", "another")
     assert done.code == 0 and done.out.startswith(ANSWER)
     new = run_in(done.err)

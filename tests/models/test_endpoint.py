@@ -521,3 +521,76 @@ def test_tools_and_schema_count_as_part_of_a_prompt():
     bare = prompt_tokens(PROMPT)
     assert prompt_tokens(Prompt(PROMPT.messages, tools=(TOOL,))) > bare
     assert prompt_tokens(Prompt(PROMPT.messages, "schema", SCHEMA)) > bare
+
+
+# ── while it is written ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def streams(*pieces: str, done: bool = True, **end: Any) -> bytes:
+    """A reply as server-sent events."""
+    data: list[Any] = [{"model": "m-1", "choices": [{"delta": {"content": piece}}]} for piece in pieces]
+    data += (
+        [{"choices": [{"delta": {}, "finish_reason": "stop"}]}, {"choices": []} | end] if done else [end] if end else []
+    )
+    lines = [f"data: {json.dumps(each)}\n\n" for each in data] + (["data: [DONE]\n\n"] if done else [])
+    return says(": a comment\r\n\r\n" + "".join(lines), content_type="text/event-stream; charset=utf-8")
+
+
+async def test_a_reply_is_heard_while_it_is_written_and_is_the_same_as_without(loopback: Loopback):
+    loopback.answer = lambda seen, number: streams(
+        "Hel", "lo ", "Ω.", usage={"prompt_tokens": 7, "completion_tokens": 3}
+    )
+    heard: list[str] = []
+    reply = await model(loopback).stream(PROMPT, 5, heard.append)
+    assert heard[-1] == reply.text == "Hello Ω." and all("Hello Ω.".startswith(each) for each in heard)
+    assert (reply.finish, reply.model, reply.usage.tokens_in, reply.usage.tokens_out) == ("stop", "m-1", 7, 3)
+    assert loopback.seen[0].json["stream"] is True
+    assert loopback.seen[0].json["stream_options"] == {"include_usage": True}
+
+
+async def test_what_a_stream_took_is_estimated_where_it_does_not_say(loopback: Loopback):
+    loopback.answer = lambda seen, number: streams("Hello.")
+    reply = await model(loopback).stream(PROMPT, 5, lambda _: None)
+    assert reply.usage.tokens_in == prompt_tokens(PROMPT) and reply.usage.tokens_out == estimate_tokens("Hello.")
+
+
+async def test_thoughts_before_a_streamed_reply_are_not_heard(loopback: Loopback):
+    loopback.answer = lambda seen, number: streams("<think>Well", ", well.</think>\n", "Hello.")
+    heard: list[str] = []
+    reply = await model(loopback).stream(PROMPT, 5, heard.append)
+    assert reply.text == "Hello." and set(heard) <= {"", "Hello."}
+
+
+async def test_an_endpoint_that_ignores_the_wish_to_stream_replies_whole(loopback: Loopback):
+    heard: list[str] = []
+    assert (await model(loopback).stream(PROMPT, 5, heard.append)).text == "Hello." and heard == []
+
+
+@pytest.mark.parametrize(
+    "broken", [streams("Hel", done=False), streams("Hel", done=False, error={"message": "out of memory"})]
+)
+async def test_a_stream_that_breaks_off_is_asked_for_again_and_heard_anew(loopback: Loopback, broken: bytes):
+    loopback.answer = lambda seen, number: broken if number == 1 else streams("Hi", "!")
+    heard: list[str] = []
+    assert (await model(loopback).stream(PROMPT, 5, heard.append)).text == "Hi!"
+    assert heard[0].startswith("Hel") and heard[-1] == "Hi!"
+
+
+async def test_a_stream_that_always_breaks_off_is_an_error(loopback: Loopback):
+    loopback.answer = lambda seen, number: streams("Hel", done=False)
+    with pytest.raises(ModelError, match="it broke off"):
+        await model(loopback).stream(PROMPT, 60, lambda _: None)
+
+
+async def test_what_an_endpoint_refuses_of_streaming_is_left_out_from_then_on(loopback: Loopback):
+    def answer(seen: Any, number: int) -> bytes:
+        for name in ("stream_options", "stream"):
+            if seen.json.get(name):
+                return says({"error": {"message": f"Unsupported parameter: {name}", "param": name}}, 400)
+        return chats()
+
+    loopback.answer = answer
+    llm = model(loopback)
+    for _ in range(2):
+        assert (await llm.stream(PROMPT, 5, lambda _: None)).text == "Hello."
+    assert [seen.json["stream"] for seen in loopback.seen] == [True, True, False, False]

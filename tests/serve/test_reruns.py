@@ -33,7 +33,7 @@ def kinds(client: httpx.Client, run: str) -> list[str]:
 def test_a_run_is_begun_anew_from_a_step_with_another_model_and_the_difference_is_told(serve: Serve):
     with ChatServer(script().answer) as model, serve(model) as at, at.client() as client:
         run = asked(client)
-        drafted = kinds(client, run).index("Drafted")
+        drafted = kinds(client, run).index("Claimed")  # with which the step of the draft begins
         reply = client.post(f"/api/runs/{run}/rerun", json={"from": drafted, "model": "another"})
         assert reply.status_code == 201
         new = reply.json()["run"]

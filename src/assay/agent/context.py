@@ -22,7 +22,7 @@ from assay.core.run import Run
 from assay.core.types import Answer, Document, Passage
 from assay.language.glossary import Glossary, load_glossary
 from assay.models.ask import UNKNOWN_WINDOW, ask
-from assay.models.llm import Role
+from assay.models.llm import Heard, Role
 from assay.models.meter import Meter, NoReply
 from assay.prompts import fence_mark
 from assay.tables.cells import PassageTables, passage_tables
@@ -210,11 +210,20 @@ class RunContext:
         schema: Mapping[str, Any] | None = None,
         documents: Sequence[str] = (),
         max_tokens: int = 1024,
+        heard: Heard | None = None,
     ) -> tuple[T, str] | NoReply:
         """Ask a model for a value of this type. Only for runs that have a model."""
         assert self.meter is not None, "a run without a model asks none"
         return await ask(
-            self.meter, role, name, kind, build_prompt, schema=schema, documents=documents, max_tokens=max_tokens
+            self.meter,
+            role,
+            name,
+            kind,
+            build_prompt,
+            schema=schema,
+            documents=documents,
+            max_tokens=max_tokens,
+            heard=heard,
         )
 
     def titles(self, run: Run) -> dict[str, str]:
@@ -255,6 +264,13 @@ class RunContext:
         for doc in new if self.titled is not None else ():
             document = self.document(doc)
             self._dates[doc] = (document.date if document else None) or ""
+
+
+def one_model(run: Run, *roles: Role) -> bool:
+    """Whether one capable model has these roles: one request then asks it for what they do."""
+    seats = [[each for each in run.asked.seats if each.role == role] for role in roles]
+    names = {tuple(each.model for each in seat) for seat in seats}
+    return run.asked.has_model and len(names) == 1 and not any(each.small for seat in seats for each in seat)
 
 
 def mark(run: Run) -> str:

@@ -28,9 +28,13 @@ def opinions(run: Run) -> frozenset[int]:
 
 def headings(run: Run) -> frozenset[int]:
     """The indexes of claims that are the headings of their blocks."""
+    return stated_headings(run.draft) if run.draft else frozenset()
+
+
+def stated_headings(draft: Drafted) -> frozenset[int]:
     found: set[int] = set()
     place = 0
-    for block in run.draft.blocks if run.draft else ():
+    for block in draft.blocks:
         if _has_stated_heading(block):
             found.add(place)
         place += len(block.claims)

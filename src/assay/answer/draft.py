@@ -5,12 +5,12 @@ Nothing here is delivered: every claim of a draft is checked first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import from_json
 
 from assay import prompts
 from assay.answer import claims
@@ -20,8 +20,8 @@ from assay.core.events import Drafted
 from assay.core.printable import clean_text
 from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Quote, Shape, Working
 from assay.language.dates import with_weekday
-from assay.language.names import asks_for_several
 from assay.language.terms import content_terms
+from assay.models import replies
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
@@ -82,6 +82,11 @@ class Writing(BaseModel, extra="forbid"):
     conflicts: list[claims.Disputed] = []
     missing: list[str] = []
 
+    @property
+    def stated(self) -> int:
+        """How many claims were written, as the reply counts them."""
+        return sum(len(part.claims[:CLAIMS]) for part in self.blocks[:BLOCKS])
+
 
 class Direct(BaseModel, extra="forbid"):
     """An answer that is not from the documents."""
@@ -98,12 +103,12 @@ def schema(keys: Sequence[str], *, calculations: bool = True, cells: bool = Fals
     more = {"calculation": calculation_schema(key)} if calculations else {}
     more |= {"cells": cells_schema(key)} if cells else {}
     claim = object_schema(text={"type": "string"}, cites=list_schema(key, 1, CITES), **more)
-    block = object_schema(heading={"type": "string"}, claims=list_schema(claim, 1, CLAIMS), opinion={"type": "boolean"})
+    block = object_schema(heading={"type": "string"}, opinion={"type": "boolean"}, claims=list_schema(claim, 1, CLAIMS))
     disputed = object_schema(left=key, right=key, about={"type": "string"})
     return object_schema(
         shape={"type": "string", "enum": [each.value for each in Shape]},
-        blocks=list_schema(block, 0, BLOCKS),
         conflicts=list_schema(disputed, 0, 4),
+        blocks=list_schema(block, 0, BLOCKS),
         missing=list_schema({"type": "string"}, 0, claims.GAPS),
     )
 
@@ -151,15 +156,13 @@ def build_prompt(
     notes += _note("An earlier draft said this, and it did not hold:", "objections", failed, mark)
     notes += f"Usual definitions: {definitions}.\n" if definitions else ""
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
-    shape = SHAPE_HINTS[shape_of(question)]
     cells = calculations and has_tables(evidence, sources)
     how = how_to(room, cells=cells) if calculations else ""
-    used = sum(map(estimate_tokens, (asked, notes, shape, how)))
+    used = sum(map(estimate_tokens, (asked, notes, how)))
     return {
         "question": asked,
         "evidence": quotations(evidence, sources, mark, room - used, cells=cells)[0],
         "notes": notes,
-        "shape": shape,
         "today": with_weekday(today),
         "calculations": how,
     }
@@ -209,28 +212,6 @@ def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:
     return f"{head}\n{fence(mark, label, chr(10).join(lines))}\n" if lines else ""
 
 
-TABLE = re.compile(r"\b(?:table|compare|comparison|contrast|versus|vs)\b|\bside by side\b", re.I)
-PROSE = re.compile(
-    r"^\W*(?:why|explain|describe|discuss|summari[sz]e|outline|tell me about)\b|\bhow (?:do|does|did|is|are|was|were|can)\b",
-    re.I,
-)
-SHAPE_HINTS = {
-    Shape.sentence: "one sentence, or two",
-    Shape.list: "list: one claim for each item",
-    Shape.table: "table: one claim for each row",
-    Shape.prose: "prose: a few sentences",
-}
-
-
-def shape_of(question: str) -> Shape:
-    """The shape that a question asks for."""
-    if TABLE.search(question):
-        return Shape.table
-    if asks_for_several(question) and not re.search(r"\bhow many\b", question, re.I):
-        return Shape.list
-    return Shape.prose if PROSE.search(question) else Shape.sentence
-
-
 # --- what it wrote --------------------------------------------------------------------------------------------------
 
 
@@ -246,7 +227,8 @@ def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str, *
             sentences, strange = read_claim(stated, known, small=small)
             own += sentences
             stray += strange
-        own = list({claim.text: claim for claim in reversed(own)}.values())[::-1]  # drop repetitions
+        first = {claim.text: claim for claim in reversed(own)}
+        own = [first[text] for text in dict.fromkeys(claim.text for claim in own)]  # drop repetitions
         if own:
             heading, stating = claims.read_heading(part.heading, question, evidence, own)
             blocks.append(Block((*stating, *own), heading, part.opinion))
@@ -262,12 +244,36 @@ def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str, *
     )
     return Drafted(
         tuple(blocks),
-        _shape(reply.shape, blocks),
+        Shape(reply.shape) if reply.shape in set(Shape) else Shape.prose,
         tuple(conflicts),
         by=by,
         missing=tuple(dict.fromkeys(gaps)),
         stray=tuple(dict.fromkeys(stray)),
     )
+
+
+def read_begun(text: str) -> tuple[Writing, int] | None:
+    """The whole claims of a draft that is being written, and how many have begun. A claim is whole when the next one begins;
+    what its block is must be known, and the conflicts, which a reader has to see together. None if there is nothing yet."""
+    try:
+        raw = from_json(text.strip(), allow_partial=True) if text.lstrip().startswith("{") else {}
+    except ValueError:
+        return None
+    names = list(raw)
+    listed = raw.get("blocks")
+    if not isinstance(listed, list) or "conflicts" not in names[: names.index("blocks")]:
+        return None
+    blocks = [dict(each) for each in listed[:BLOCKS] if isinstance(each, dict) and isinstance(each.get("claims"), list)]
+    begun = sum(len(each["claims"][:CLAIMS]) for each in blocks)
+    if blocks and names[-1] == "blocks":
+        last = list(blocks[-1])
+        known = {"heading", "opinion"} <= set(last[: last.index("claims")])
+        blocks[-1]["claims"] = blocks[-1]["claims"][:-1] if known else []
+    raw |= {"blocks": [each for each in blocks if each["claims"]]}
+    try:
+        return replies.fit(Writing, raw), begun
+    except replies.UnreadableReply:
+        return None
 
 
 def quote_sources(draft: Drafted, evidence: Sequence[Evidence]) -> Drafted:
@@ -329,18 +335,6 @@ def _claimed(cell: Cell) -> ClaimedCell:
     measure, period, organisation, value, direction = (" ".join(each.split())[:LONGEST_FIELD] for each in fields)
     cite, place = cell.cite.strip().lower(), cell.cell.strip()[:LONGEST_FIELD]
     return ClaimedCell(cite, place, measure, period, organisation, value, direction)
-
-
-def _shape(proposed: str, blocks: Sequence[Block]) -> Shape:
-    """The model's chosen shape, if the blocks match it."""
-    own = [claim for block in blocks for claim in block.claims]
-    rows = [claims.ROW in claim.text for claim in own]
-    if own and all(rows):
-        return Shape.table
-    shape = Shape(proposed) if proposed in set(Shape) else Shape.prose
-    if shape is Shape.table and not any(rows):
-        return Shape.list
-    return Shape.prose if shape is Shape.sentence and len(own) > 2 else shape
 
 
 def read_direct(reply: Direct, by: str) -> Drafted:

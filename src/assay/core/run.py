@@ -17,6 +17,7 @@ from assay.core.events import (
     Call,
     Checked,
     Checkpoint,
+    Claimed,
     Compacted,
     Critiqued,
     Decided,
@@ -381,6 +382,40 @@ class Run:
                 return current[place + 1 :]
         return ()
 
+    @cached_property
+    def writing(self) -> tuple[Event, ...]:
+        """Events while the draft was written, or is being written: its claims, and the first verdicts on them."""
+        current = self.current[: len(self.current) - len(self.drafting)]
+        ends = [place for place, event in enumerate(current) if isinstance(event, Drafted)]
+        before = ends[:-1] if self.draft else ends
+        begun = range(before[-1] + 1 if before else 0, len(current))
+        first = next((place for place in begun if isinstance(current[place], Claimed)), len(current))
+        return current[first:]
+
+    @view(Claimed, Drafted, Rephrased, Critiqued, Resumed)
+    def claimed(self) -> dict[int, Claimed]:
+        """The claims of the draft that is being written, by index."""
+        return {event.place: event for event in self.writing if isinstance(event, Claimed)}
+
+    @view(Claimed, Drafted, Checked, Rephrased, Critiqued, Resumed)
+    def checked_early(self) -> dict[int, Claim]:
+        """Verdicts on claims of the draft from before it was whole; none on a claim that was written anew."""
+        verdicts: dict[int, Claim] = {}
+        for event in self.writing:
+            if isinstance(event, Checked):
+                verdicts[event.place] = event.claim
+            elif isinstance(event, Claimed):
+                verdicts.pop(event.place, None)
+        if self.draft is None:
+            return verdicts
+        stated = [(claim, block.opinion) for block in self.draft.blocks for claim in block.claims]
+        known = {place: (event.claim, event.opinion) for place, event in self.claimed.items()}
+        return {
+            place: claim
+            for place, claim in verdicts.items()
+            if place < len(stated) and known.get(place) == stated[place]
+        }
+
     @view(Drafted, Revised, Rephrased, Critiqued, Resumed)
     def claims_by_place(self) -> dict[int, Claim]:
         """The draft's current claims by index: with revisions applied and dropped claims removed."""
@@ -394,10 +429,10 @@ class Run:
                     claims[event.place] = event.claim
         return claims
 
-    @view(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
+    @view(Claimed, Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
     def checked(self) -> dict[int, Claim]:
         """Claims with a verdict, by index; a claim revised since has none."""
-        verdicts: dict[int, Claim] = {}
+        verdicts = dict(self.checked_early)
         for event in self.drafting:
             if isinstance(event, Checked):
                 verdicts[event.place] = event.claim
@@ -405,7 +440,7 @@ class Run:
                 verdicts.pop(event.place, None)
         return verdicts
 
-    @view(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
+    @view(Claimed, Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
     def unchecked(self) -> tuple[tuple[int, Claim], ...]:
         done = self.checked
         return tuple((place, claim) for place, claim in self.claims_by_place.items() if place not in done)
@@ -414,7 +449,7 @@ class Run:
     def revised(self) -> dict[int, Revised]:
         return {event.place: event for event in self.drafting if isinstance(event, Revised)}
 
-    @view(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
+    @view(Claimed, Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
     def unsupported(self) -> tuple[tuple[int, Claim], ...]:
         """Unsupported claims that have not been revised, in reading order regardless of verdict order: each is
         revised once."""

@@ -21,6 +21,7 @@ from typing import Any
 
 from assay.agent.context import ROUNDS, Limits, RunContext
 from assay.agent.loop import Step, next_step
+from assay.agent.steps.writing import whole_claims
 from assay.agent.tool import ToolContext
 from assay.core.access import Scope
 from assay.core.codec import dumps, from_json, to_json
@@ -33,6 +34,7 @@ from assay.core.events import (
     Asked,
     AwaitingReview,
     Checked,
+    Claimed,
     Compacted,
     Critiqued,
     Decided,
@@ -64,7 +66,7 @@ from assay.core.identity import identified_title
 from assay.core.run import Run
 from assay.core.types import Answer, Document, Verdict
 from assay.language.quotation import stands
-from assay.models.llm import Prompt, Reply, Role, ToolCall
+from assay.models.llm import Heard, Prompt, Reply, Role, ToolCall
 from assay.models.meter import ConnectedModel, Ledger, Meter, NoReply, request_digest
 from assay.store.runs.budgets import SpendingReservation
 
@@ -77,6 +79,7 @@ STEP_OF: Mapping[type, Step] = {
     Judged: Step.SUFFICIENCY,
     StepAnswered: Step.SUFFICIENCY,
     Compacted: Step.COMPACT,
+    Claimed: Step.DRAFT,
     Drafted: Step.DRAFT,
     Checked: Step.CHECK,
     Revised: Step.REVISE,
@@ -86,6 +89,7 @@ STEP_OF: Mapping[type, Step] = {
 TAKEN = (Asked, ToolRan, Stopped, Paused)  # taken as recorded: what was asked, what tools returned, where it ended
 ASIDE = (ModelReplied, Failed, Resumed, Reviewed, Narrowed, Withheld)  # progress of a run, not conclusions
 ENDS = {
+    Step.ROUTE: (Routed, Planned),
     Step.GATHER: Gathered,
     Step.CHECK: (Checked, Critiqued),
     Step.SEEK: (Revised, Decided),
@@ -183,7 +187,7 @@ async def _replay_pieces(
             place += 1
             continue
         end, name, make = piece
-        expected = [each for each in recorded.events[place:end] if counts(each)]
+        expected = [each for each in _in_force(recorded, place, end) if counts(each)]
         heard.left = _replies(recorded.events, place, end)
         try:
             bound = bind_record(context, recorded, expected, heard)
@@ -203,7 +207,7 @@ def _step_at(recorded: Run, before: Run, limits: Limits) -> Piece | None:
     place = len(before.events)
     event = recorded.events[place]
     step = None if isinstance(event, TAKEN + ASIDE) else _step_of(event) or next_step(before, limits)
-    if step is None:
+    if step is None or _belongs_to_no_draft(recorded, before):
         return None
     if isinstance(event, Routed) and before.route:  # a look-up that found nothing, or not everything
         step = Step.REOPEN if before.draft else Step.SUFFICIENCY
@@ -260,9 +264,10 @@ def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Repl
 
 
 def _replies(events: Sequence[Event], place: int, end: int) -> list[ModelReplied]:
-    """The model replies within these events and directly before them: those of one step."""
+    """The model replies within these events and directly before them: those of one step. A reply that weighed passages may
+    also judge the evidence, one step later."""
     first = place
-    while first > 1 and isinstance(events[first - 1], ModelReplied | Failed | Resumed):
+    while first > 1 and isinstance(events[first - 1], ModelReplied | Failed | Resumed | Gathered):
         first -= 1
     return [event for event in events[first:end] if isinstance(event, ModelReplied)]
 
@@ -317,6 +322,8 @@ def _step_of(event: Event) -> Step | None:
         return Step.EDIT
     if isinstance(event, Critiqued):
         return Step.CHECK if event.final else Step.REOPEN
+    if isinstance(event, Planned) and event.by.startswith("route@"):
+        return Step.ROUTE  # in the same reply
     if isinstance(event, Gathered):
         return Step.GATHER if event.evidence or event.dropped else Step.SIFT
     return STEP_OF.get(type(event))
@@ -324,6 +331,8 @@ def _step_of(event: Event) -> Step | None:
 
 def _length(recorded: Run, place: int, step: Step) -> int:
     """The number of events of the step, including replies."""
+    if step is Step.DRAFT:
+        return _end_of_draft(recorded.events, place) - place + 1
     kind = ENDS.get(step)
     if kind is None:
         return 1
@@ -337,6 +346,34 @@ def _length(recorded: Run, place: int, step: Step) -> int:
         elif not isinstance(event, (ModelReplied, StepAnswered, Routed)):
             break
     return last - place + 1
+
+
+def _end_of_draft(events: Sequence[Event], place: int) -> int:
+    """The first record from here on that is no part of writing a draft, other than the draft."""
+    within = (Claimed, Checked, ModelReplied, Failed, Resumed)
+    return next((at for at in range(place, len(events)) if not isinstance(events[at], within)), len(events) - 1)
+
+
+def _belongs_to_no_draft(recorded: Run, before: Run) -> bool:
+    """Whether this is the record of a draft that was never whole, since a document was withdrawn meanwhile."""
+    events, place = recorded.events, len(before.events)
+    writes = isinstance(events[place], Claimed) or (isinstance(events[place], Checked) and before.draft is None)
+    return writes and not isinstance(events[_end_of_draft(events, place)], Drafted)
+
+
+def _in_force(recorded: Run, place: int, end: int) -> list[Event]:
+    """The records of a step. Of claims that were written twice, since a stream broke off, those of the draft."""
+    events = recorded.events[place:end]
+    if not isinstance(events[-1], Drafted):
+        return list(events)
+    claimed = whole_claims(events[-1])
+    verdicts = Run(recorded.id, recorded.events[:end]).checked_early
+    return [
+        each
+        for at, each in enumerate(events)
+        if not (isinstance(each, Claimed) and (each not in claimed or each in events[:at]))
+        and not (isinstance(each, Checked) and (verdicts.get(each.place) != each.claim or each in events[:at]))
+    ]
 
 
 def _compare(place: int, expected: Sequence[Event], made: Sequence[Event]) -> list[str]:
@@ -439,8 +476,12 @@ class RecordedReplies:
     """The replies of a step that have not been used yet, and how many were given to a reworded prompt."""
 
     left: list[ModelReplied] = field(default_factory=list)
-    reworded: int = 0
+    given: set[str] = field(default_factory=set)  # requests whose reply was given to a reworded prompt
     made: dict[str, Prompt] = field(default_factory=dict)  # the prompts that came out, by the digest of their request
+
+    @property
+    def reworded(self) -> int:
+        return len(self.given)
 
     def rebuilt(self, recorded: Run) -> tuple[RebuiltPrompt, ...]:
         return tuple(
@@ -464,9 +505,10 @@ class _ReplayMeter(Meter):
         prompt: Prompt,
         documents: tuple[str, ...] = (),
         tokens: int = 0,
+        heard: Heard | None = None,
     ) -> ModelReplied | NoReply:
         self.made[request_digest(role, name, prompt)] = prompt
-        return await super().consult(connected, role, name, prompt, documents, tokens)
+        return await super().consult(connected, role, name, prompt, documents, tokens, heard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,7 +525,7 @@ class _RecordedModel:
         if own is None:
             raise ModelError("the reply is not in the record")
         self.heard.left.remove(own)
-        self.heard.reworded += 1
+        self.heard.given.add(own.request)
         calls = tuple(ToolCall(call.id, call.tool, call.arguments) for call in own.calls)
         return Reply(own.text, calls, own.finish, own.usage)
 

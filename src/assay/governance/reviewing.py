@@ -255,7 +255,8 @@ def _shares(run: Run, answer: Answer) -> Iterator[tuple[int, int]]:
         claims = sum(len(block.claims) for block in draft.blocks) if isinstance(draft, events.Drafted) else 0
         if not claims:
             continue
-        verdicts = Run(run.id, (run.events[0], *run.events[place:end])).checked.values()
+        since = max((at + 1 for at in drafts if at < place), default=1)  # some verdicts come before the draft is whole
+        verdicts = Run(run.id, (run.events[0], *run.events[since:end])).checked.values()
         good = sum(claim.verdict is Verdict.supported for claim in verdicts)
         yield (len(answer.claims) if place == drafts[-1] else good, claims)
 

@@ -8,16 +8,19 @@ import unicodedata
 from collections.abc import Collection
 from functools import cache, lru_cache
 from importlib import resources
+from threading import Lock
 
 import snowballstemmer
 
 _STEMMER = snowballstemmer.stemmer("english")
+_STEMMING = Lock()  # a stemmer keeps the word it works on, and documents are read in threads
 
 
 @lru_cache(maxsize=100_000)
 def stem_word(word: str) -> str:
     """The stem of one lower-case word."""
-    return _STEMMER.stemWord(word)
+    with _STEMMING:
+        return _STEMMER.stemWord(word)
 
 
 def fold_case(text: str) -> str:

@@ -14,7 +14,7 @@ from assay.core.errors import ModelError, TooLong
 from assay.core.events import Fallback, ModelReplied, RoleModel
 from assay.models import replies
 from assay.models.cost import prompt_tokens
-from assay.models.llm import Form, Message, Prompt, Role, ToolSpec
+from assay.models.llm import Form, Heard, Message, Prompt, Role, ToolSpec
 from assay.models.meter import ConnectedModel, Meter, NoReply, request_digest
 from assay.models.replies import ToolChoice, UnreadableReply
 
@@ -43,6 +43,7 @@ async def ask(
     schema: Mapping[str, Any] | None = None,
     documents: Sequence[str] = (),
     max_tokens: int = 1024,
+    heard: Heard | None = None,
 ) -> tuple[T, str] | NoReply:
     """A value of type `kind` and its origin (`prompt@model`), or `NoReply` with the reason.
 
@@ -50,6 +51,7 @@ async def ask(
     check: returns an error message for the model, or an empty string if the value is valid
     schema: replaces the type's own JSON schema, to say more than the type can
     documents: ids of the documents quoted in the prompt
+    heard: gets the reply while it is written, if the model can be heard; one that is recorded is not heard
     """
     wanted = replies.schema_of(kind) if schema is None else replies.standalone_schema(schema)
 
@@ -61,7 +63,7 @@ async def ask(
         return replies.read(kind, consulted.text)
 
     return await _first_that_answers(
-        meter, _Question(role, name, build_prompt, frame, value, check, tuple(documents), max_tokens)
+        meter, _Question(role, name, build_prompt, frame, value, check, tuple(documents), max_tokens, heard)
     )
 
 
@@ -118,6 +120,7 @@ class _Question(Generic[V]):
     check: Callable[[V], str]
     documents: tuple[str, ...]
     max_tokens: int
+    heard: Heard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,9 @@ async def _sent(meter: Meter, talk: _Talk[Any]) -> ModelReplied | NoReply:
             rung += UNSAID
             continue
         try:
-            return await meter.consult(talk.connected, question.role, question.name, prompt, question.documents, tokens)
+            return await meter.consult(
+                talk.connected, question.role, question.name, prompt, question.documents, tokens, question.heard
+            )
         except TooLong as error:
             rung = most = _rung_below(talk, rung, error.window)
             meter.narrowed[role_model.model] = most

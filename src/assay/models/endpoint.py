@@ -20,11 +20,11 @@ from assay.core.types import Usage
 from assay.models import http
 from assay.models.cost import estimate_tokens, prompt_tokens
 from assay.models.http import EndpointClient, EndpointNames, Response
-from assay.models.llm import Prompt, Reply, ToolCall
+from assay.models.llm import Heard, Prompt, Reply, ToolCall
 
 NAMES = EndpointNames("chat", url="llm_base_url", key="llm_api_key", model="llm_model")
 TAIL = "/chat/completions"
-PARAMETER_REFUSED = frozenset({400, 422})
+PARAMETER_REFUSED = frozenset({400, 422, 501})
 CONNECT_ATTEMPTS = 5  # over 7.5 s; a user is waiting, and a wrong address stays wrong
 MALFORMED_REPLIES = 2  # how often a request is repeated after a malformed reply; each may have cost money
 WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens", "n_ctx")
@@ -58,6 +58,13 @@ class ChatEndpoint:
         return self.model
 
     async def complete(self, prompt: Prompt, seconds: float) -> Reply:
+        return await self._reply(prompt, seconds)
+
+    async def stream(self, prompt: Prompt, seconds: float, heard: Heard) -> Reply:
+        """As `complete`. From an endpoint that does not stream, nothing is heard."""
+        return await self._reply(prompt, seconds, heard)
+
+    async def _reply(self, prompt: Prompt, seconds: float, heard: Heard | None = None) -> Reply:
         clock = asyncio.get_running_loop().time
         began = clock()
         sent: frozenset[Adaptation] = frozenset()
@@ -66,7 +73,7 @@ class ChatEndpoint:
         def body() -> dict[str, Any]:
             nonlocal sent
             sent = self._adaptations
-            return request_body(prompt, self.model, sent)
+            return request_body(prompt, self.model, sent, stream=heard is not None)
 
         def read(response: Response) -> Reply:
             nonlocal malformed
@@ -75,7 +82,8 @@ class ChatEndpoint:
                     raise http.CorrectedRequest
                 raise self._error(response)
             try:
-                return read_reply(response.json(), prompt, self.model, clock() - began)
+                whole = read_stream(response) if http.is_stream(response.headers) else response.json()
+                return read_reply(whole, prompt, self.model, clock() - began)
             except ValueError as error:  # includes invalid JSON
                 malformed += 1
                 failure = self._error(response, f"did not answer as /v1/chat/completions does: {error}")
@@ -86,7 +94,16 @@ class ChatEndpoint:
         def is_final(response: Response) -> bool:
             return response.status in http.RETRIED and is_permanent(response.status, parse_refusal(response.text))
 
-        return await self._client.exchange(body, seconds, read, is_final=is_final)
+        def listener() -> Callable[[bytes], None]:
+            streamed = StreamedReply()
+
+            def hear(piece: bytes) -> None:
+                if streamed.feed(piece) and heard is not None:
+                    heard(without_thoughts(streamed.text))
+
+            return hear
+
+        return await self._client.exchange(body, seconds, read, is_final=is_final, heard=listener if heard else None)
 
     async def window(self, seconds: float) -> int | None:
         """The context window in tokens, prompt and reply together, if the server states it."""
@@ -167,7 +184,7 @@ def _meta(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 READ = 4000  # characters of an error that are examined
 LARGEST_WINDOW = 100_000_000
 
-Adaptation = Literal["max_completion_tokens", "no temperature"]
+Adaptation = Literal["max_completion_tokens", "no temperature", "no stream_options", "no stream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +272,10 @@ def adaptation_for(refusal: Refusal) -> Adaptation | None:
         return None
     if "max_completion_tokens" in refusal.message or "max_tokens" in refusal.codes:
         return "max_completion_tokens"
-    return "no temperature" if "temperature" in refusal.codes or "temperature" in refusal.message.lower() else None
+    for name in ("temperature", "stream_options", "stream"):
+        if any(name in words.lower() for words in (*refusal.codes, refusal.message)):
+            return _LEFT_OUT[name]
+    return None
 
 
 def is_permanent(status: int, refusal: Refusal) -> bool:
@@ -275,21 +295,31 @@ def bounded(value: object) -> int | None:
     return value if type(value) is int and 0 < value <= LARGEST_WINDOW else None
 
 
+_LEFT_OUT: Mapping[str, Adaptation] = {
+    "temperature": "no temperature",
+    "stream_options": "no stream_options",
+    "stream": "no stream",
+}
 MOST_CALLS = 64
 MOST_TOKENS = 1_000_000_000  # larger counts are not believed
 LONGEST_NAME = 200
 THOUGHTS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 
 
-def request_body(prompt: Prompt, model: str, adaptations: frozenset[Adaptation] = frozenset()) -> dict[str, Any]:
+def request_body(
+    prompt: Prompt, model: str, adaptations: frozenset[Adaptation] = frozenset(), *, stream: bool = False
+) -> dict[str, Any]:
     """The request body. `adaptations` is what this endpoint has refused before."""
+    stream = stream and "no stream" not in adaptations
     limit = "max_completion_tokens" if "max_completion_tokens" in adaptations else "max_tokens"
     body: dict[str, Any] = {
         "model": model,
         "messages": [{"role": message.role, "content": message.text} for message in prompt.messages],
         limit: prompt.max_tokens,
-        "stream": False,
+        "stream": stream,
     }
+    if stream and "no stream_options" not in adaptations:
+        body["stream_options"] = {"include_usage": True}
     if "no temperature" not in adaptations:
         body["temperature"] = prompt.temperature
     if prompt.form == "schema" and prompt.schema is not None:
@@ -319,6 +349,59 @@ def is_closed(schema: object) -> bool:
     if isinstance(schema, Sequence) and not isinstance(schema, str):
         return all(is_closed(each) for each in schema)
     return True
+
+
+@dataclass(slots=True)
+class StreamedReply:
+    """A reply as far as its server-sent events have arrived. What is no such event is passed over."""
+
+    text: str = ""
+    finish: str = ""
+    ended: bool = False
+    error: str = ""
+    envelope: dict[str, Any] = field(default_factory=dict)  # `model` and `usage`, as far as they were sent
+    _rest: bytes = b""
+
+    def feed(self, piece: bytes) -> bool:
+        """Take a piece up. Whether the text has grown."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        before = len(self.text)
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._take(line[5:].strip().decode("utf-8", "replace"))
+        return len(self.text) > before
+
+    def _take(self, data: str) -> None:
+        if data == "[DONE]":
+            self.ended = True
+            return
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(event, Mapping):
+            return
+        self.envelope |= {name: event[name] for name in ("model", "usage") if event.get(name)}
+        if event.get("error"):
+            self.error = parse_refusal(data).message
+        choices = event.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if isinstance(choice, Mapping):
+            delta = choice.get("delta")
+            self.text += _text(delta.get("content")) if isinstance(delta, Mapping) else ""
+            self.finish = finish if isinstance(finish := choice.get("finish_reason"), str) else self.finish
+
+
+def read_stream(response: Response) -> dict[str, Any]:
+    """A streamed reply as the JSON that the endpoint would have sent whole. ValueError if it broke off."""
+    streamed = StreamedReply()
+    streamed.feed(response.body + b"\n")
+    if streamed.error:
+        raise ValueError(f"it broke off: {streamed.error}")
+    if not streamed.ended and not streamed.finish:
+        raise ValueError("it broke off")
+    choice = {"message": {"content": streamed.text}, "finish_reason": streamed.finish or "stop"}
+    return streamed.envelope | {"choices": [choice]}
 
 
 def read_reply(data: object, prompt: Prompt, model: str, seconds: float = 0.0) -> Reply:

@@ -30,6 +30,7 @@ T = TypeVar("T")
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 TOO_LARGE = 413
 EXCERPT = 200
+SAID = " It said: "
 LARGEST = 5_000_000  # bytes of a reply; no genuine reply is longer
 CONNECTING = 10.0  # seconds; leaves time for a retry when an address drops packets
 CODINGS = {"": False, "identity": False, "gzip": True, "x-gzip": True, "deflate": True}
@@ -110,11 +111,13 @@ class EndpointClient:
         *,
         is_final: Callable[[Response], bool] = lambda _: False,
         address: str = "",
+        heard: Callable[[], Callable[[bytes], None]] | None = None,
     ) -> T:
         """The result of `read` on the response, within `seconds`. `read` may raise `TransientFailure` or `CorrectedRequest`.
 
         body: built for each attempt; None for a GET
         is_final: whether a response with a usually transient status (500, 429) would not change on a retry
+        heard: made for each attempt; receives the pieces of a streamed response as they arrive
         """
         attempts = absent = 0
         problem, response_text = "", ""
@@ -123,7 +126,7 @@ class EndpointClient:
             nonlocal attempts, absent, problem, response_text
             attempts += 1
             wait = None
-            response = await self._send(address or self.address, body())
+            response = await self._send(address or self.address, body(), heard() if heard else None)
             if isinstance(response, ConnectionFailure):
                 problem, response_text = response.problem, ""
                 absent += response.absent
@@ -154,11 +157,15 @@ class EndpointClient:
         return self.error(self._refusal(response.status), response.text)
 
     def error(self, words: str, response_text: str = "") -> ModelError:
-        response_text = " ".join(self._hidden(response_text)[: EXCERPT * 50].split())
-        quoted = f" It said: {response_text[:EXCERPT]}" if response_text else ""
+        response_text = (
+            " ".join(self._hidden(response_text)[: EXCERPT * 50].split()) if _is_error(response_text) else ""
+        )
+        quoted = f"{SAID}{response_text[:EXCERPT]}" if response_text else ""
         return ModelError(f"The {self.names.kind} endpoint {public_address(self.address)} {words}.{quoted}")
 
-    async def _send(self, address: str, body: Mapping[str, Any] | None) -> Response | ConnectionFailure:
+    async def _send(
+        self, address: str, body: Mapping[str, Any] | None, heard: Callable[[bytes], None] | None
+    ) -> Response | ConnectionFailure:
         """One request: the response, or why there was none."""
         import httpx
 
@@ -171,7 +178,8 @@ class EndpointClient:
             bare, headers = self._request(address)
             headers |= self.sign(content)
             async with self._client().stream(method, bare, content=content, headers=headers, timeout=waiting) as reply:
-                return Response(reply.status_code, dict(reply.headers), await self._read(reply))
+                streams = heard if reply.status_code == 200 and is_stream(reply.headers) else None
+                return Response(reply.status_code, dict(reply.headers), await self._read(reply, streams))
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, UnicodeEncodeError) as error:
             names = f"`{self.names.url}` and `{self.names.key}`"
             wrong = f"{type(error).__name__} at {public_address(self.address)}"
@@ -184,7 +192,7 @@ class EndpointClient:
         except zlib.error:
             return ConnectionFailure("sent what cannot be unpacked")
 
-    async def _read(self, reply: httpx.Response) -> bytes:
+    async def _read(self, reply: httpx.Response, heard: Callable[[bytes], None] | None) -> bytes:
         # Decompressed here and not by httpx, which would expand a small reply without a memory limit.
         packed = CODINGS.get(reply.headers.get("content-encoding", "").strip().lower())
         if packed is None:
@@ -192,9 +200,12 @@ class EndpointClient:
         unpacking = zlib.decompressobj(47) if packed else None  # 47: gzip and zlib
         held = bytearray()
         async for piece in reply.aiter_raw():
-            held += unpacking.decompress(piece, self.largest + 1 - len(held)) if unpacking else piece
+            unpacked = unpacking.decompress(piece, self.largest + 1 - len(held)) if unpacking else piece
+            held += unpacked
             if len(held) > self.largest:
                 raise self.error(f"answered with more than {self.largest / 1e6:g} megabytes")
+            if heard is not None:
+                heard(unpacked)
         return bytes(held)
 
     def _request(self, address: str) -> tuple[str, dict[str, str]]:
@@ -269,6 +280,22 @@ class EndpointClient:
         for secret in (self.api_key, self.api_key.strip(), password, unquote(password), _basic(login) if login else ""):
             words = words.replace(secret, "…") if secret else words
         return words
+
+
+def _is_error(text: str) -> bool:
+    """Whether a reply is an error of an API of models. Nothing of any other is quoted: the address may be that of another
+    service, whose pages are nobody's business here."""
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    value = value[0] if isinstance(value, list) and value else value
+    return isinstance(value, Mapping) and ("error" in value or "detail" in value or value.get("object") == "error")
+
+
+def is_stream(headers: Mapping[str, str]) -> bool:
+    """Whether a response is a stream of server-sent events."""
+    return headers.get("content-type", "").strip().lower().startswith("text/event-stream")
 
 
 def address_of(url: str, tail: str, root: str = "") -> str:

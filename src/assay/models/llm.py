@@ -5,10 +5,10 @@ Only `meter.py` calls an `LLM`: it reserves before the request, and settles and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from assay.core.types import Usage
 
@@ -79,6 +79,9 @@ class Reply:
     model: str = ""
 
 
+Heard = Callable[[str], None]  # gets a reply as far as it is written, each time that it has grown or begun anew
+
+
 class LLM(Protocol):
     """A language model. It retries transient failures and raises `ModelError` within `seconds` at the latest. A prompt that is
     too long for the model raises `TooLong`.
@@ -90,6 +93,13 @@ class LLM(Protocol):
         ...
 
     async def complete(self, prompt: Prompt, seconds: float) -> Reply: ...
+
+
+@runtime_checkable
+class StreamingLLM(LLM, Protocol):
+    """A language model whose replies can be heard while they are written. The reply is the same as without."""
+
+    async def stream(self, prompt: Prompt, seconds: float, heard: Heard) -> Reply: ...
 
 
 @dataclass(frozen=True, slots=True)

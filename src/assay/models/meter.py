@@ -16,7 +16,7 @@ from assay.core.errors import ModelError, TooLong
 from assay.core.events import Fallback, ModelReplied, RawToolCall, RoleModel
 from assay.core.types import Usage
 from assay.models.cost import estimate_tokens, prompt_tokens
-from assay.models.llm import LLM, Prompt, Reply, Role
+from assay.models.llm import LLM, Heard, Prompt, Reply, Role, StreamingLLM
 from assay.models.replies import LARGEST
 from assay.store.database import Store
 from assay.store.runs import budgets
@@ -103,6 +103,7 @@ class _Request:
     prompt: Prompt
     documents: tuple[str, ...]
     tokens: int
+    heard: Heard | None
 
 
 @dataclass(eq=False)
@@ -134,17 +135,19 @@ class Meter:
         prompt: Prompt,
         documents: tuple[str, ...] = (),
         tokens: int = 0,
+        heard: Heard | None = None,
     ) -> ModelReplied | NoReply:
         """The reply to a prompt: the recorded one, that of an identical request in flight, or a new one.
 
         tokens: of the prompt, if the caller has estimated them already
+        heard: gets a new reply while it is written, if the model can be heard
         """
         digest = request_digest(role, name, prompt)
         while True:
             if (known := self.recorded_reply(digest)) is not None:
                 return known
             if (flying := self._flying.get(digest)) is None:
-                return await self._lead(_Request(digest, connected, role, name, prompt, documents, tokens))
+                return await self._lead(_Request(digest, connected, role, name, prompt, documents, tokens, heard))
             await asyncio.wait([flying])
             if not flying.cancelled():
                 return flying.result()
@@ -186,7 +189,8 @@ class Meter:
         await self.ledger.flushed()  # no request leaves before its reservation is on disk
         begun = self.clock()
         try:
-            reply = _writable(await _in_time(request.connected.llm, prompt, place.seconds), self.hide)
+            heard = _hidden(request.heard, self.hide) if request.heard else None
+            reply = _writable(await _in_time(request.connected.llm, prompt, place.seconds, heard), self.hide)
         except TooLong:
             self.ledger.release(place.id)
             raise
@@ -222,12 +226,18 @@ def request_digest(role: Role, name: str, prompt: Prompt) -> str:
     return digest(dumps([role.value, name, to_json(prompt)]))
 
 
-async def _in_time(llm: LLM, prompt: Prompt, seconds: float) -> Reply:
+async def _in_time(llm: LLM, prompt: Prompt, seconds: float, heard: Heard | None) -> Reply:
     try:
         async with asyncio.timeout(seconds + GRACE):
+            if heard is not None and isinstance(llm, StreamingLLM):
+                return await llm.stream(prompt, seconds, heard)
             return await llm.complete(prompt, seconds)
     except TimeoutError:
         raise ModelError(f"The model {llm.name} did not answer in {seconds:g} s.") from None
+
+
+def _hidden(heard: Heard, hide: Callable[[str], str]) -> Heard:
+    return lambda words: heard(hide(words)[:LONGEST])
 
 
 def _writable(reply: Reply, hide: Callable[[str], str]) -> Reply:

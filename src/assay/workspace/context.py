@@ -119,14 +119,16 @@ class WorkspaceContext:
             self.parts.cache.dispose()
 
     def _check_consent(self, address: str) -> None:
-        from assay.models.factory import remote_hosts
+        from assay.models.factory import remote_hosts, require_allowed
 
+        require_allowed(self.settings)
         self._require_consent(remote_hosts(address, self.settings.proxy))
 
     def check_model_consent(self) -> None:
         """Refuse to use language models on another machine before the user has agreed to it, once per host."""
-        from assay.models.factory import model_hosts
+        from assay.models.factory import model_hosts, require_allowed
 
+        require_allowed(self.settings)
         self._require_consent(model_hosts(self.settings))
 
     def check_cluster_consent(self, host: str) -> None:

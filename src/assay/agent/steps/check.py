@@ -49,46 +49,33 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Settle by code what code can settle. A capable model judges the rest, in one request if it fits, and says whether
     the claims answer the question. Each verdict is published as soon as it is known."""
     before = run_before(run, lambda event: isinstance(event, ModelReplied | Checked | Failed | Resumed))
-    sources = context.sources(run)
-    document = cache(context.document)  # a synthesis has hundreds of claims on few documents
-    standing = unchanged_evidence(run.evidence, document)
     capable = run.asked.has_model and not context.small(Role.check)
-    if facts := [
-        each for place, claim in before.unchecked if (each := _own_facts(place, claim, before, standing, sources))
-    ]:
+    if facts := _own_facts(before, context):
         for each in facts:
             yield each
         return
+    ruled = by_code(before, context)
     unchecked = dict(run.unchecked)
     open_: list[tuple[int, Claim]] = []
     settled = dict(before.checked)
     for place, claim in before.unchecked:
-        if claim.quote is not None or claim.derived is not None:
-            ruled = context.judge.verify(claim, run.evidence, document)
+        judged = ruled(place, claim)
+        if capable and context.judge.needs_model(judged):
+            open_.append((place, judged))
         else:
-            ruled = context.judge.by_rule(claim, standing, sources)
-            asks = capable and place not in before.revised and not claim.edited and not context.small(Role.write)
-            if (
-                asks
-                and context.judge.needs_model(ruled)
-                and (why := cells.without_cell(ruled, standing, sources.tables))
-            ):
-                ruled = unsupported(ruled, why)
-        if capable and context.judge.needs_model(ruled):
-            open_.append((place, ruled))
-        else:
-            settled[place] = ruled if capable else context.judge.without_model(ruled)
+            settled[place] = judged if capable else context.judge.without_model(judged)
             if place in unchecked:
                 yield Checked(place, settled[place])
     if not capable:
         if reads_claims(run):
             yield await _read_claims(run, context, _supported(settled))
         return
-    claims = [claim for _, claim in open_]
-    groups = [open_[each.start : each.stop] for each in batches(claims, run.evidence, judge_window(run))]
+    groups, judged_early = groups_of(run, open_), judgement_due(before)
+    if not groups and judged_early:
+        groups = [()]  # what was judged while the draft was written is still to be judged as an answer
     if run.asked.brief is not None:
         left = iter(groups)
-        async for judgement in run_in_order(_judge(before, context, group, (), last=False) for group in groups):
+        async for judgement in run_in_order(judge_group(before, context, group, (), last=False) for group in groups):
             for (place, _), claim in zip(next(left), judgement.claims, strict=True):
                 if place in unchecked:
                     yield Checked(place, claim, judgement.by)
@@ -97,13 +84,15 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     accepted = _supported({place: claim for place, claim in settled.items() if place not in titles})
     for number, group in enumerate(groups, 1):
         last = number == len(groups) and judges_whole(run)
-        judgement = await _judge(before, context, group, accepted, last=last)
+        judgement = await judge_group(before, context, group, accepted, last=last)
         judged = dict(zip((place for place, _ in group), judgement.claims, strict=True))
         accepted += _supported({place: claim for place, claim in judged.items() if place not in titles})
         for (place, _), claim in zip(group, judgement.claims, strict=True):
             if place in unchecked:
                 yield Checked(place, claim, judgement.by)
-        if last and judgement.by != RULES:
+        if last and judgement.by == RULES and judged_early:
+            yield Critiqued(True, final=True)  # there was no reply: nobody is asked again
+        elif last and judgement.by != RULES:
             yield Critiqued(
                 complete=judgement.answers and not judgement.missing,
                 gap=judgement.search,
@@ -115,20 +104,51 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
             )
 
 
-def _own_facts(place: int, claim: Claim, run: Run, evidence: Sequence[Evidence], sources: Sources) -> Revised | None:
-    """What the cells of a claim say themselves, in its place, if it was revised and still differs from them."""
-    differs = cells.check(claim, evidence, sources.tables)[1] if place in run.revised else ""
-    facts = cells.own_facts(claim, evidence, sources.tables) if differs else None
-    return Revised(place, facts, f"what its cells say, since {differs}") if facts else None
+def by_code(run: Run, context: RunContext) -> Callable[[int, Claim], Claim]:
+    """What code says of a claim of this run, by its place. A table's figure without its cell goes back to its writer once."""
+    sources = context.sources(run)
+    document = cache(context.document)  # a synthesis has hundreds of claims on few documents
+    standing = unchanged_evidence(run.evidence, document)
+    capable = run.asked.has_model and not context.small(Role.check) and not context.small(Role.write)
+
+    def ruled(place: int, claim: Claim) -> Claim:
+        if claim.quote is not None or claim.derived is not None:
+            return context.judge.verify(claim, run.evidence, document)
+        judged = context.judge.by_rule(claim, standing, sources)
+        asks = capable and place not in run.revised and not claim.edited and context.judge.needs_model(judged)
+        why = cells.without_cell(judged, standing, sources.tables) if asks else ""
+        return unsupported(judged, why) if why else judged
+
+    return ruled
+
+
+def _own_facts(run: Run, context: RunContext) -> list[Revised]:
+    """What the cells of claims say themselves, in their place, if they were revised and still differ from them."""
+    revised = [(place, claim) for place, claim in run.unchecked if place in run.revised and claim.cells]
+    tables = context.sources(run).tables
+    evidence = unchanged_evidence(run.evidence, cache(context.document)) if revised else ()
+    found: list[Revised] = []
+    for place, claim in revised:
+        differs = cells.check(claim, evidence, tables)[1]
+        if differs and (facts := cells.own_facts(claim, evidence, tables)):
+            found.append(Revised(place, facts, f"what its cells say, since {differs}"))
+    return found
+
+
+def groups_of(run: Run, open_: Placed) -> list[Placed]:
+    """The claims that each request to the judge is about."""
+    parts = batches([claim for _, claim in open_], run.evidence, judge_window(run))
+    return [open_[each.start : each.stop] for each in parts]
 
 
 def judgement_due(run: Run) -> bool:
-    """Whether claims were judged, and the judgement of the whole is not recorded yet."""
-    for event in reversed(run.drafting):
+    """Whether claims were judged, and the judgement of the whole is not recorded yet. Where only those were judged that were
+    checked while the draft was written, it waits for what has to be put right."""
+    for event in reversed((*run.writing, *run.drafting)):
         if isinstance(event, Critiqued):
             return False
-        if isinstance(event, Checked):
-            return judges_whole(run) and (bool(event.claim.by) or reads_claims(run))
+        if isinstance(event, Checked) and (event.claim.by or reads_claims(run)):
+            return judges_whole(run) and (not run.unsupported or event in run.drafting)
     return False
 
 
@@ -196,7 +216,9 @@ async def judge_claims(
     return ruled
 
 
-async def _judge(run: Run, context: RunContext, group: Placed, accepted: Sequence[Claim], *, last: bool) -> Judgement:
+async def judge_group(
+    run: Run, context: RunContext, group: Placed, accepted: Sequence[Claim] = (), *, last: bool = False
+) -> Judgement:
     """The model's judgement of these claims. In thorough mode, and where a person reviews the answer, they are judged a
     second time, in another order and without the first verdicts. Without a reply they stay open."""
     opinions, headings = compose.opinions(run), compose.headings(run)

@@ -12,6 +12,7 @@ from assay.agent import hop_ranking as rules
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
 from assay.agent.hop_ranking import Lead
+from assay.agent.near import FIRST_SEARCH
 from assay.agent.steps.read_evidence import (
     FIRST,
     build_calls,
@@ -21,12 +22,11 @@ from assay.agent.steps.read_evidence import (
     second_question,
     second_search,
 )
-from assay.agent.steps.route import FIRST_SEARCH
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.collection import parse as parse_catalogue
 from assay.agent.toolbox.reading import read_rest, read_rows
-from assay.agent.toolbox.search import follow, recall, search_all
+from assay.agent.toolbox.search import follow, recall, search, search_all
 from assay.answer import revise as revising
 from assay.answer.checking.judge import unchanged_evidence
 from assay.core.errors import ToolError
@@ -51,10 +51,13 @@ def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """The next calls of a run that has a model."""
-    planned = planned_calls(run)
-    if planned:
+    """The next calls of a run that has a model: those planned, those that the judge of the evidence proposes, and only then
+    those that a model chooses among all tools."""
+    if planned := planned_calls(run):
         yield Decided(planned, "as planned")
+        return
+    if proposed := proposed_calls(run):
+        yield Decided(proposed, "searched for what is missing")
         return
     reply = await _request_choice(run, context)
     if isinstance(reply, NoReply):
@@ -86,12 +89,20 @@ def planned_calls(run: Run) -> tuple[Call, ...]:
         wanted.insert(0, {"query": again})
     if run.every:
         return _calls_for_set(run, wanted)
-    if not run.calls:
+    if not run.rounds:
         wanted = wanted[:1] if run.route in SINGLE else [*wanted, {"query": run.query}]
     first = not any("query" in call.arguments and call.tool != recall.name for call in run.calls)
     widths = [FIRST_SEARCH if first and place == 0 else WIDTH for place, _ in enumerate(wanted)]
     calls, _ = _new(run, [("search", {**given, "k": k}) for given, k in zip(wanted, widths, strict=True)])
     return calls
+
+
+def proposed_calls(run: Run) -> tuple[Call, ...]:
+    """The searches that the last judgement of the evidence proposes, unless they were made before."""
+    judged = run.judged
+    tool = search_all.name if run.every else search.name
+    width = {} if run.every else {"k": WIDTH}
+    return _new(run, [(tool, {"query": each, **width}) for each in (judged.searches if judged else ())])[0]
 
 
 def step_searches(run: Run) -> list[dict[str, str | bool]]:
@@ -108,7 +119,7 @@ def step_searches(run: Run) -> list[dict[str, str | bool]]:
 
 def _calls_for_set(run: Run, wanted: Sequence[Mapping[str, str | bool]]) -> tuple[Call, ...]:
     """Exhaustive searches for what is wanted; then the documents with evidence are read to their end."""
-    if not run.calls:
+    if not run.rounds:
         wanted = wanted or [{"query": run.query}]
     calls, _ = _new(run, [(search_all.name, given) for given in wanted])
     reads = [(read_rest.name, {"document": each}) for each in matching_unread(run)]

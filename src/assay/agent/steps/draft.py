@@ -4,6 +4,7 @@ evidence."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
 from assay.agent.context import RunContext, mark
@@ -19,6 +20,7 @@ from assay.agent.steps.read_evidence import (
     second_search,
 )
 from assay.agent.steps.route import is_greeting, reply_to_greeting
+from assay.agent.steps.writing import write_and_check
 from assay.agent.toolbox import collection
 from assay.agent.toolbox.reading import read_rows
 from assay.answer import draft as drafting
@@ -27,7 +29,7 @@ from assay.core.events import RULES, Drafted, Event, Gathered, Route, Task
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Derivation, Shape, Verdict
 from assay.language.glossary import describe_measures
-from assay.models.llm import Role
+from assay.models.llm import Heard, Role
 from assay.models.meter import NoReply
 from assay.tables import derive
 from assay.tables.lookup import look_up
@@ -57,11 +59,9 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
     small = context.small(Role.write)
     judged = run.judged
     missing = [each for each in (reopening_request(run), *(judged.missing if judged else ())) if each]
-    reply = await _write(
-        run,
-        context,
-        "write",
-        lambda room: drafting.build_prompt(
+
+    def prompt(room: int) -> dict[str, str]:
+        return drafting.build_prompt(
             run.question,
             run.evidence,
             sources,
@@ -73,13 +73,25 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
             calculations=not small,
             definitions=describe_measures(run.question, context.glossary),
             today=run.asked.today,
-        ),
-    )
-    if isinstance(reply, NoReply):
-        yield replace(await draft_by_rule(run, context), fallback=(reply.why,))
+        )
+
+    def read(written: drafting.Writing, by: str) -> Drafted:
+        return drafting.read(written, run.question, run.evidence, by, small=small)
+
+    async def without_reply(reply: NoReply) -> Drafted:
+        return replace(await draft_by_rule(run, context), fallback=(reply.why,))
+
+    if not small and not context.small(Role.check):
+        write = lambda heard: _write(run, context, "write", prompt, heard)  # noqa: E731
+        async with aclosing(write_and_check(run, context, write, read, without_reply)) as events:
+            async for event in events:
+                yield event
         return
-    value, by = reply
-    drafted = drafting.read(value, run.question, run.evidence, by, small=small)
+    reply = await _write(run, context, "write", prompt)
+    if isinstance(reply, NoReply):
+        yield await without_reply(reply)
+        return
+    drafted = read(*reply)
     yield drafting.quote_sources(drafted, run.evidence) if small else drafted
 
 
@@ -270,7 +282,11 @@ async def draft_rework(run: Run, context: RunContext, *, fallback: bool = False)
 
 
 async def _write(
-    run: Run, context: RunContext, name: str, build_prompt: Callable[[int], Mapping[str, str]]
+    run: Run,
+    context: RunContext,
+    name: str,
+    build_prompt: Callable[[int], Mapping[str, str]],
+    heard: Heard | None = None,
 ) -> tuple[drafting.Writing, str] | NoReply:
     """What a model writes from the evidence; a small one sees less of it and calculates nothing."""
     small = context.small(Role.write)
@@ -286,4 +302,5 @@ async def _write(
         ),
         documents=evidence_documents(run),
         max_tokens=3000,
+        heard=heard,
     )

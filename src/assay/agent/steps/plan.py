@@ -1,5 +1,5 @@
-"""Plans a question as a DAG of steps, where later steps use the results of earlier ones. A model proposes; invalid
-graphs are repaired."""
+"""Plans a question as a DAG of steps, where later steps use the results of earlier ones. A model proposes, in most runs
+with the route; invalid graphs are repaired. Without a model a question is split by rule."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from assay import prompts
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
-from assay.agent.steps.route import documents_near
+from assay.agent.near import documents_near
 from assay.core.errors import UserError
 from assay.core.events import Event, Mode, Planned, Route
 from assay.core.run import Run
@@ -27,10 +28,6 @@ from assay.models.meter import NoReply
 MOST = 6  # steps per plan
 PLANS = 3  # plans per run, at most
 
-WHOLE_SET = (
-    "The question asks for a whole set. Plan one step for each list, table or kind of document that must be gone through "
-    "to its end; its query names what all members have in common.\n"
-)
 Short = Annotated[str, Field(max_length=300)]
 
 
@@ -49,13 +46,12 @@ class Planning(BaseModel, extra="forbid"):
 
 
 async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """One step for a look-up, and for a small model in haste: its plans cost more than they bring. Otherwise the model's
-    steps, or those derived by rule."""
+    """The plan of a run that has none yet, or whose plan did not fit. One step for a look-up, and for a small model in
+    haste: its plans cost more than they bring."""
     if not run.asked.has_model:
         yield Planned(plan_by_rule(run.question))
     elif run.route is not Route.research or (context.small(Role.plan) and (run.every or run.asked.mode is Mode.quick)):
-        query = (run.routed.query if run.routed else "") or run.query
-        yield Planned(Plan((PlanStep("s1", run.question, query=query),)))
+        yield Planned(one_step(run))
     elif len(run.readings) > 1:
         yield Planned(Plan(tuple(PlanStep(f"s{n}", each, query=each) for n, each in enumerate(run.readings, 1))))
     else:
@@ -69,15 +65,28 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
             max_tokens=500,
         )
         if isinstance(reply, NoReply):
-            yield Planned(Plan((PlanStep("s1", run.question, query=run.query),)))
+            yield Planned(one_step(run))
         else:
             proposed, by = reply
-            made = build_plan(proposed, run.asked.today, dated=not context.small(Role.plan))
-            yield Planned(made if made.steps else Plan((PlanStep("s1", run.question, query=run.query),)), by)
+            made = build_plan(proposed.steps, run.asked.today, dated=not context.small(Role.plan))
+            yield Planned(made if made.steps else one_step(run), by)
+
+
+def one_step(run: Run) -> Plan:
+    return Plan((PlanStep("s1", run.question, query=run.query),))
+
+
+def step_instructions() -> str:
+    return prompts.template("steps")
+
+
+def render_measures(question: str, context: RunContext) -> str:
+    defined = describe_measures(question, context.glossary)
+    return f"Usual definitions: {defined}.\n" if defined else ""
 
 
 def _build_prompt(run: Run, context: RunContext, shown: Mapping[str, str], room: int) -> dict[str, str]:
-    before = WHOLE_SET if run.every else ""
+    before = "The question asks for a whole set.\n" if run.every else ""
     if run.plan is not None:
         found = prompt_window.render_evidence(run, context.dated_titles(run), room // 2)
         before += (
@@ -85,22 +94,22 @@ def _build_prompt(run: Run, context: RunContext, shown: Mapping[str, str], room:
         )
         before += f"Evidence so far:\n{found}\n"
     question = run.question if len(run.readings) != 1 else run.readings[0]
-    defined = describe_measures(question, context.glossary)
     listed = prompt_window.render_documents(run, shown)
     return {
+        "steps": step_instructions(),
         "bases": prompt_window.render_bases(run),
         "documents": listed if estimate_tokens(listed) <= room // 3 else "",
         "so_far": before,
-        "measures": f"Usual definitions: {defined}.\n" if defined else "",
+        "measures": render_measures(question, context),
         "question": question,
         "today": dates.with_weekday(run.asked.today),
     }
 
 
-def build_plan(proposed: Planning, today: str, *, dated: bool = True) -> Plan:
+def build_plan(proposed: Sequence[Proposed], today: str, *, dated: bool = True) -> Plan:
     """The steps in topological order. Whatever is invalid is dropped: dependencies on unknown steps or in a cycle,
     duplicate steps, placeholders that nothing fills; without `dated` also dates, which small models make up."""
-    wanted = {step.id: step for step in reversed(proposed.steps)}
+    wanted = {step.id: step for step in reversed(proposed)}
     ordered: list[Proposed] = []
     while wanted:
         done = {step.id for step in ordered}

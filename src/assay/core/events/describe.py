@@ -78,6 +78,7 @@ TITLES: Mapping[Family, Mapping[type, str]] = {
         events.SpineWritten: "Thread",
     },
     Family.writing: {
+        events.Claimed: "Claim",
         events.Drafted: "Draft",
         events.Checked: "Check",
         events.Revised: "Revised",
@@ -222,6 +223,8 @@ def _parts(event: Event, pages: Mapping[str, int]) -> Iterable[str]:
             return f"{count_of(len(event.calls), 'result')} told in short", event.summary
         case events.Stopped():
             return event.reason, event.why
+        case events.Claimed():
+            return f"claim {event.place}: {event.claim.words}", "cites a side of a conflict" if event.side else ""
         case events.Drafted():
             claims = sum(len(block.claims) for block in event.blocks)
             return (

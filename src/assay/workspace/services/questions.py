@@ -36,6 +36,7 @@ REPEATED: tuple[tuple[type, ...], ...] = (  # one step may record several events
     (events.Gathered,),
     (events.StepAnswered, events.Judged, events.Routed),
 )
+WRITTEN = (events.Claimed, events.Checked)  # recorded while a draft is written
 NOT_COPIED = (events.Withheld, events.Narrowed)  # withheld from this person
 MENTIONING, CITING = 40, 20  # runs that speak of a document and are looked into; those that are shown
 READ, SUGGESTED = 24, 3  # documents that are looked into for questions; questions
@@ -198,7 +199,13 @@ def first_of_step(run: Run, place: int) -> int:
     first = place if held is None else held
     made = next((event for event in run.events[first:] if not isinstance(event, WITHIN_STEP)), run.events[first])
     same = next((types for types in REPEATED if isinstance(made, types)), ())
-    while first > 1 and isinstance(before := run.events[first - 1], (*WITHIN_STEP, *same)):
+    first = _back_over(run, first, same)
+    begun = _back_over(run, first, WRITTEN) if isinstance(made, (*WRITTEN, events.Drafted)) else first
+    return begun if any(isinstance(event, events.Claimed) for event in run.events[begun:first]) else first
+
+
+def _back_over(run: Run, first: int, types: tuple[type, ...]) -> int:
+    while first > 1 and isinstance(before := run.events[first - 1], (*WITHIN_STEP, *types)):
         if isinstance(before, events.Resumed) and before.choice:
             break  # what a person chose is a step of its own
         first -= 1
