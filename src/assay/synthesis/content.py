@@ -52,6 +52,7 @@ TIES = (
     RelationType.complement,
     RelationType.parallel,
 )  # in legend order
+SHOWN = (RelationType.contradiction, RelationType.extension)  # on the map, before others are asked for
 APPROACHES = {
     Approach.search: "one diverse search for each question",
     Approach.agent: "a short run of the agent for each question",

@@ -3,7 +3,7 @@ paragraphs by what they are about. Reasons are judged like claims. Many document
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 SHARE, MOST = 0.4, 20_000  # of the window for points in one request, and the most
 RELATIONS, COMPARISONS, PARAGRAPHS = 16, 5, 16  # in one reply
+FEWEST = 3  # comparisons
 TOPIC, THEME, REASON = 120, 160, 400  # characters
 
 
@@ -81,7 +82,11 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
         relations, dropped = await _relations(run, context, of, group)
         made.append(Related(block, relations, dropped, group.maker.by, group.maker.fallback))
     paired = state.pairing(run)
-    made += _comparisons(run, of, planned)
+    compared, refused = _comparisons(run, of, planned)
+    last = made[-1]
+    assert isinstance(last, Related)
+    made[-1] = replace(last, dropped=(*last.dropped, *refused))
+    made += compared
     made.append(Paired((), f"{paired.how if paired else ''} {_how(of, cut)}".strip()))
     maker = combine_makers(group.maker for group in planned)
     themes = tuple(theme for group in planned for theme in _paragraphs(of, group))
@@ -161,7 +166,7 @@ def schema(numbers: Sequence[int]) -> dict[str, Any]:
     types = {"type": "string", "enum": [each.value for each in RelationType]}
     return object_schema(
         relations=list_schema(object_schema(left=number, right=number, type=types, reason=text), 0, RELATIONS),
-        comparisons=list_schema(object_schema(question=text, points=list_schema(number, 2, 24)), 0, COMPARISONS),
+        comparisons=list_schema(object_schema(question=text, points=list_schema(number, 2, 24)), FEWEST, COMPARISONS),
         theme=text,
         paragraphs=list_schema(object_schema(topic=text, points=list_schema(number, 1, 40)), 1, PARAGRAPHS),
     )
@@ -186,6 +191,8 @@ async def _relations(
             dropped.append(f"{about}: a point that was not shown")
         elif left.doc_id == right.doc_id:
             dropped.append(f"{about}: both are of the same document")
+        elif each.type == "contradiction" and _is_known(of, left, right, each.reason):
+            dropped.append(f"{about}: rules have found it already")
         elif frozenset((left.id, right.id)) not in spans:
             spans.add(frozenset((left.id, right.id)))
             reason = " ".join(clean_text(each.reason).split())[:REASON]
@@ -205,6 +212,13 @@ async def _relations(
     return tuple(kept), tuple(dropped)
 
 
+def _is_known(of: Material, left: Insight, right: Insight, reason: str) -> bool:
+    """Whether rules have found these passages to contradict each other in the values that the reason names."""
+    keys = {left.claim.cites[0], right.claim.cites[0]}
+    found = (each.about.split(" / ") for each in of.contradictions if {each.left.key, each.right.key} == keys)
+    return any(len(values) == 2 and all(value in reason for value in values) for values in found)
+
+
 def _side(point: Insight) -> RelationSide:
     assert point.claim.quote is not None
     return RelationSide(point.id, point.doc_id, point.claim.cites[0], point.claim.quote)
@@ -213,27 +227,46 @@ def _side(point: Insight) -> RelationSide:
 # --- comparisons and paragraphs -------------------------------------------------------------------------------------
 
 
-def _comparisons(run: Run, of: Material, planned: Sequence[_Group]) -> list[Event]:
-    """The comparative questions, and for each the point of each document that answers it."""
+def _comparisons(run: Run, of: Material, planned: Sequence[_Group]) -> tuple[list[Event], list[str]]:
+    """The comparative questions, and for each the point of each document that answers it; and why others were dropped."""
     asked = [each for each in state.questions(run) if each.kind is not QuestionKind.comparative]
     labels = of.labels
     known = {question_key(each.text) for each in asked}
     questions: list[Question] = []
     drawn: list[InsightsDrawn] = []
+    dropped: list[str] = []
+    over = 0
     for group in planned:
         by_number = {of.numbers[id]: of.points[id] for id in group.points}
         for each in group.reply.comparisons if group.reply else ():
             text = " ".join(clean_text(each.question).split())
             cells = {point.doc_id: point for number in reversed(each.points) if (point := by_number.get(number))}
-            usable = stands_alone(text) and text.endswith("?") and not is_suspicious(text) and len(text) <= REASON
-            if usable and len(cells) > 1 and question_key(text) not in known and len(questions) < COMPARISONS:
+            if why := _unusable(text, len(cells), known):
+                dropped.append(f"question “{fit_to_tokens(text, 40)}”: {why}" if not is_suspicious(text) else why)
+            elif len(questions) == COMPARISONS:
+                over += 1
+            else:
                 known.add(question_key(text))
                 id = f"q{len(asked) + len(questions) + 1}"
                 docs = tuple(doc for doc in labels if doc in cells)
                 questions.append(Question(id, text, QuestionKind.comparative, docs))
                 cell = tuple(replace(cells[doc], id=f"{id}-{labels[doc]}", question=id) for doc in docs)
                 drawn.append(InsightsDrawn(id, cell, (), group.maker.by))
-    return [Merged(tuple(questions)), *drawn] if questions else []
+    dropped += [f"{over} more questions that compare the documents: {COMPARISONS} are asked already"] if over else []
+    return [Merged(tuple(questions)), *drawn] if questions else [], dropped
+
+
+def _unusable(text: str, documents: int, known: Collection[str]) -> str:
+    """Why a comparative question is not asked; empty if it is."""
+    if is_suspicious(text):
+        return "a question that reads like an instruction to a model"
+    if not text.endswith(("?", "？", "؟")) or len(text) > REASON:
+        return "it is no question, or too long"
+    if not stands_alone(text):
+        return "it does not name what it asks about"
+    if documents < 2:
+        return "points of fewer than two documents answer it"
+    return "it is asked already" if question_key(text) in known else ""
 
 
 def _paragraphs(of: Material, group: _Group) -> list[Theme]:

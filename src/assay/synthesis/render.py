@@ -47,6 +47,7 @@ MAP_LEAD = (
 def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
     """The page. It is complete without its script. With the documents, a quotation has its own page and section."""
     values = _values(account, document)
+    types = [each for each in TIES if any(found.type is each for found in account.relations)]
     template = html_environment().get_template("page.html")
     return template.render(
         values,
@@ -54,7 +55,8 @@ def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
         style=asset("page.css"),
         script=asset("page.js"),
         map=svg(account) if values["is_related"] else "",
-        relation_types=[each for each in content.TIES if any(found.type is each for found in account.relations)],
+        relation_types=types,
+        shown_types=[each for each in types if each in content.SHOWN] or types,
     )
 
 
