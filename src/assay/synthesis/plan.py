@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, Field
 
 from assay.agent.context import RunContext, mark, run_in_order
@@ -27,9 +28,6 @@ from assay.prompts import fence
 from assay.synthesis import state
 from assay.synthesis.material import Material, gather_material
 from assay.synthesis.read import question_key, stands_alone
-
-if TYPE_CHECKING:
-    import numpy as np
 
 SHARE, MOST = 0.4, 20_000  # of the window for points in one request, and the most
 RELATIONS, COMPARISONS, PARAGRAPHS = 16, 5, 16  # in one reply
@@ -108,7 +106,8 @@ def _how(of: Material, cut: Sequence[Sequence[str]]) -> str:
 
 
 async def group_points(of: Material, context: RunContext, room: int) -> list[tuple[str, ...]]:
-    """The points that share a request: all, if they fit; otherwise those of documents that are near in meaning."""
+    """The points that share a request: all, if they fit; otherwise those of documents that are near in meaning, along the
+    direction in which they differ most."""
     cost = {id: estimate_tokens(of.line(id)) + 1 for id in of.points}
     if sum(cost.values()) <= room or not of.points:
         return [tuple(of.points)]
@@ -116,12 +115,12 @@ async def group_points(of: Material, context: RunContext, room: int) -> list[tup
     for id, point in of.points.items():
         own.setdefault(point.doc_id, []).append(id)
     texts = [" ".join(of.points[id].claim.words for id in ids[:4]) for ids in own.values()]
-    vectors = await context.tool_context.search_context.embedder.queries(texts)
-    most = max(1, len(own) * room // sum(cost.values()))
-    found: list[tuple[str, ...]] = []
-    for rows in split_in_groups(vectors, most):
-        found += map(tuple, pack((id for row in rows for id in list(own.values())[row]), cost.__getitem__, room))
-    return found
+    vectors = np.asarray(await context.tool_context.search_context.embedder.queries(texts), dtype=np.float64)
+    _, _, axes = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
+    along = np.round((vectors - vectors.mean(axis=0)) @ axes[0], 6)  # smaller differences are noise
+    along = along if along[0] <= 0 else -along
+    order = sorted(zip(along.tolist(), own.values(), strict=True), key=lambda each: each[0])
+    return list(map(tuple, pack((id for _, ids in order for id in ids), cost.__getitem__, room)))
 
 
 async def _ask_model(run: Run, context: RunContext, of: Material, points: tuple[str, ...]) -> _Group:
@@ -298,27 +297,3 @@ def name_only(words: str, of: Material, most: int) -> str:
     known = "\n".join(f"{of.sources.titles.get(each.passage.doc_id, '')}\n{each.passage.text}" for each in of.evidence)
     strange = facts.missing_facts(text, known, facts.lowercase_stems(known))
     return "" if len(text) > most or strange or is_suspicious(text) else text
-
-
-# --- groups ----------------------------------------------------------------------------------------------------------
-
-
-def split_in_groups(vectors: np.ndarray, most: int) -> list[tuple[int, ...]]:
-    """Split rows into groups of similar size, at most `most` each: repeatedly halved along the direction of greatest
-    variance, at the widest gap near the middle. Deterministic."""
-    import numpy as np
-
-    def halved(rows: list[int]) -> list[tuple[int, ...]]:
-        if len(rows) <= most or len(rows) < 4:
-            return [tuple(sorted(rows))]
-        own = vectors[rows].astype(np.float64)
-        _, _, axes = np.linalg.svd(own - own.mean(axis=0), full_matrices=False)
-        along = np.round((own - own.mean(axis=0)) @ axes[0], 6)  # smaller differences are noise
-        along = along if along[0] <= 0 else -along
-        order = sorted(range(len(rows)), key=lambda place: (along[place], rows[place]))
-        near = range(max(1, -(-3 * len(rows) // 10)), 7 * len(rows) // 10 + 1)
-        cut = max(near, key=lambda at: (along[order[at]] - along[order[at - 1]], -abs(2 * at - len(rows))))
-        first, second = ([rows[place] for place in half] for half in (order[:cut], order[cut:]))
-        return halved(first) + halved(second)
-
-    return halved(list(range(len(vectors))))

@@ -253,7 +253,7 @@ function relations(/** @type {Recorded["Synthesis"]} */ account, /** @type {Map<
     const holder = el("div", {});
     const show = (/** @type {Recorded["Relation"][]} */ shown) => {
       const rest = account.relations.length - shown.length;
-      const more = el("button", { class: "quiet small", type: "button", onclick: () => show(account.relations) }, `Show ${plural(rest, "other relation")} on the map`);
+      const more = el("button", { class: "link small", type: "button", on: { click: () => show(account.relations) } }, `Show ${plural(rest, "other relation")} on the map`);
       fill(holder, relationMap(shown, labels, titles), rest ? more : null);
     };
     show(first.length ? first : account.relations);
