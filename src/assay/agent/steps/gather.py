@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from assay.agent import hop_ranking, prompt_window
 from assay.agent.context import RunContext, mark, one_model, run_before
 from assay.agent.steps.draft import reuse_evidence
-from assay.agent.steps.read_evidence import LED, past_searches
+from assay.agent.steps.read_evidence import past_searches
 from assay.agent.toolbox import TOOLS
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.reading import read_rows
@@ -44,6 +44,7 @@ from assay.models.meter import NoReply
 from assay.prompts import context_label, fence
 
 ONE_SHOT = 8  # passages that go to the writer as they are
+LED = 10  # passages of the search for a step of the plan that are always evidence
 SO_FAR = 4  # share of the window for what is known already, in a request that also judges
 SET = 300  # passages weighed for a question about a whole set, at most
 

@@ -12,7 +12,6 @@ from assay.agent import prompt_window
 from assay.agent.context import Limits, RunContext, run_before
 from assay.agent.steps.decide import COMPUTED, computes, matching_unread
 from assay.agent.steps.gather import judged_with_weighing
-from assay.agent.steps.read_evidence import answer_first_step
 from assay.agent.toolbox.documents import some
 from assay.answer.weigh import JUDGING, VALUES, Sufficiency, evidence_key, judgement_schema
 from assay.core.events import (
@@ -175,13 +174,8 @@ def _join(values: Sequence[str]) -> str:
 
 
 async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """What the first of two questions found. No rule says that the evidence is enough, or what it lacks."""
-    if computes(run):
-        yield Judged(False, (), COMPUTED["answer"])
-        return
-    if answered := await answer_first_step(run, context):
-        yield answered
-    yield Judged(False)
+    """No rule says that the evidence is enough, or what it lacks."""
+    yield Judged(False, (), COMPUTED["answer"] if computes(run) else "")
 
 
 async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
