@@ -19,11 +19,11 @@ from assay.agent.loop import Step, next_step, play
 from assay.agent.steps import gather as gathering
 from assay.agent.steps.call import call
 from assay.agent.steps.gather import sift_due
-from assay.agent.steps.plan import PLANS, Planning, build_plan, replan_due
-from assay.agent.steps.sufficiency import StepAnswer, Sufficiency, bindings
+from assay.agent.steps.plan import PLANS, Planning, Proposed, build_plan, replan_due
+from assay.agent.steps.sufficiency import bindings
 from assay.agent.tool import Brief, Result, ToolContext, tool
 from assay.answer import weigh
-from assay.answer.weigh import BatchLimits, Weight, evidence_key
+from assay.answer.weigh import BatchLimits, StepAnswer, Sufficiency, Weight, evidence_key
 from assay.core.errors import ModelError
 from assay.core.events import (
     Asked,
@@ -337,10 +337,8 @@ def test_a_value_is_bound_only_to_an_open_step_and_only_if_it_stands_in_the_evid
 # --- plans ----------------------------------------------------------------------------------------------------------
 
 
-def proposed(*steps: tuple[str, str, str, list[str]]) -> Planning:
-    return Planning.model_validate(
-        {"steps": [{"id": id, "question": asks, "query": query, "needs": needs} for id, asks, query, needs in steps]}
-    )
+def proposed(*steps: tuple[str, str, str, list[str]]) -> list[Proposed]:
+    return [Proposed(id=id, question=asks, query=query, needs=needs) for id, asks, query, needs in steps]
 
 
 def test_steps_are_put_in_an_order_in_which_each_comes_after_what_it_needs():
@@ -354,7 +352,7 @@ def test_steps_are_put_in_an_order_in_which_each_comes_after_what_it_needs():
 @pytest.mark.parametrize(("dated", "since"), [(True, "2025-04-29"), (False, "")])
 def test_dates_of_a_step_are_days_and_those_of_a_small_model_are_left_out(dated: bool, since: str):
     step = {"id": "s1", "question": "What changed?", "query": "change", "since": "29 April 2025", "until": "soon"}
-    made = build_plan(Planning.model_validate({"steps": [step]}), "2026-05-04", dated=dated)
+    made = build_plan(Planning.model_validate({"steps": [step]}).steps, "2026-05-04", dated=dated)
     assert (made.steps[0].since, made.steps[0].until) == (since, "")
 
 

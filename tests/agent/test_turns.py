@@ -21,7 +21,7 @@ from lighthouse_notes import NOTES, fill, opened
 
 from assay.agent.steps.turn import adds_nothing, with_earlier_words
 from assay.core.errors import UserError
-from assay.core.events import Decided, Rephrased, Route, SearchFilters
+from assay.core.events import Decided, ModelReplied, Rephrased, Route, SearchFilters
 from assay.core.run import Run
 from assay.core.types import Exchange
 from assay.governance.replay import replay
@@ -114,7 +114,7 @@ async def test_what_an_earlier_turn_found_is_looked_at_before_anything_is_search
         assert brought & {each.passage.id for each in second.evidence}, "and weighed for the new question"
 
 
-async def test_earlier_evidence_that_is_enough_needs_no_search(folder: Path):
+async def test_earlier_evidence_is_weighed_and_judged_together_with_the_first_search(folder: Path):
     def script() -> Script:
         return Script(
             standalone={"question": "Does the tower at Carrow Point lean?"},
@@ -134,7 +134,9 @@ async def test_earlier_evidence_that_is_enough_needs_no_search(folder: Path):
         assert first.rounds and not first.rephrased
         second = await turned(workspace, "Does it lean?", first.asked.thread)
         assert second.rephrased == Rephrased("Does the tower at Carrow Point lean?", "", "standalone@scripted")
-        assert second.rounds == 0 and second.answer is not None and second.answer.claims
+        assert second.rounds == 1 and second.answer is not None and second.answer.claims
+        asked = [event.prompt for event in second.events if isinstance(event, ModelReplied)]
+        assert asked == ["standalone", "route", "weigh", "write", "check"]
         assert second.answer.cited_keys <= {each.key for each in second.evidence}
 
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from assay.answer import citations, render
-from assay.answer.claim_details import OperandLine, ShownWorking
 from assay.answer.extracts import Stretch
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import (
     Answer,
     Block,
+    CellFacts,
     Claim,
+    ClaimedCell,
     Conflict,
     Document,
     Evidence,
@@ -433,19 +434,56 @@ def test_a_source_with_several_pages_says_which_words_are_on_which():
 # --- what can be opened ---------------------------------------------------------------------------------------------
 
 COUNTED = replace(WRITTEN, working=Working("90 / 5", (Operand("90", "k1"), Operand("5", "k1")), "18"))
-WORKINGS = {COUNTED: ShownWorking("90 / 5 = 18", (OperandLine("90", "k1", "<b> 90 days"), OperandLine("5", "k1", "")))}
+DETAILS = {COUNTED: ("supported: it says so", "working: 90 / 5 = 18", "working: 90: “<b> 90 days”")}
 
 
 def test_markdown_has_the_working_below_the_answer():
-    text = render.as_markdown(*written(Block((COUNTED, WRITTEN))), WORKINGS)
-    assert "**Working**\n\n- Raw data is kept for 90 days.\n  - 90 / 5 = 18\n  - 90: “\\<b\\> 90 days”\n" in text
+    text = render.as_markdown(*written(Block((COUNTED, WRITTEN))), DETAILS)
+    assert (
+        "**Working**\n\n- Raw data is kept for 90 days.\n  - supported: it says so\n  - working: 90 / 5 = 18\n" in text
+    )
+    assert "  - working: 90: “\\<b\\> 90 days”\n" in text
 
 
 def test_html_has_the_working_behind_a_fold():
-    page = render.as_html(*written(Block((COUNTED,))), WORKINGS)
+    page = render.as_html(*written(Block((COUNTED,))), DETAILS)
     assert "<details><summary>Working: Raw data is kept for 90 days.</summary>" in page
-    assert "<code>90 / 5 = 18</code>" in page and "<li>90: “&lt;b&gt; 90 days”</li>" in page and "<li>5</li>" in page
+    assert "<li>working: 90 / 5 = 18</li>" in page and "<li>working: 90: “&lt;b&gt; 90 days”</li>" in page
     assert "<details" not in render.as_html(*written(Block((WRITTEN,))))
+
+
+def test_the_terminal_has_the_working_above_the_sources():
+    text = render.as_text(*written(Block((COUNTED, WRITTEN))), DETAILS)
+    assert (
+        "\n\nWorking\nRaw data is kept for 90 days. [1]\n    supported: it says so\n    working: 90 / 5 = 18\n" in text
+    )
+    assert text.index("Working") < text.index("Sources")
+    assert "Working" not in render.as_text(*written(Block((COUNTED, WRITTEN))))
+
+
+def sold(column: str, text: str) -> ClaimedCell:
+    return ClaimedCell("k1", "r1c1", found=CellFacts("Net <sales>", column, text, "in tons", organisation="Mill Co"))
+
+
+FROM_CELLS = replace(
+    WRITTEN, text="Sales fell.", cells=(sold("2022", "12"), sold("2021", "15"), ClaimedCell("k1", "r9c9"))
+)
+FACTS = "Net <sales>, Mill Co: 2022: 12; 2021: 15 (in tons)"
+
+
+@pytest.mark.parametrize("shape", [Shape.prose, Shape.list])
+def test_the_facts_of_cells_stand_beside_the_sentence(shape: Shape):
+    answer, cited = written(Block((FROM_CELLS, WRITTEN)), shape=shape)
+    below = f"Sales fell. [1]\n    {FACTS}\n•" if shape is Shape.list else f"days. [1]\n    {FACTS}\n"
+    assert below in render.as_text(answer, cited)
+    assert "\n- Net \\<sales\\>, Mill Co: 2022: 12" in render.as_markdown(answer, cited).replace("  -", "-")
+    assert '<ul class="facts">\n<li>Net &lt;sales&gt;, Mill Co: 2022: 12; 2021: 15' in render.as_html(answer, cited)
+
+
+def test_the_facts_of_cells_stand_below_their_table():
+    row = replace(FROM_CELLS, text="Sales | 12 | 15")
+    text = render.as_text(*written(Block((row,), "What | 2022 | 2021")))
+    assert f"Sales    12    15  [1]\n    {FACTS}\n" in text
 
 
 def test_json_has_the_basis_of_every_claim():

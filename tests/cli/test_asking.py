@@ -335,6 +335,16 @@ def test_a_trace_has_what_the_judge_said_and_what_carries_a_claim(typed: Typed, 
     assert any("  Critiqued " in line and "missing: who grinds it" in line for line in lines)
 
 
+def test_the_working_of_each_statement_is_shown_on_demand(typed: Typed, noted: Workspace, model):
+    model(researched(check=supported("both sentences together")))
+    done = typed("ask", QUESTION, "--working")
+    below = done.out.partition("\nWorking\n")[2]
+    assert below.startswith(ANSWER) and "\n    supported: both sentences together\n" in below
+    assert "\n    statement, judged by scripted\n    words: “" in below
+    again = typed("replay", run_in(done.err), "--working").out
+    assert again == done.out and "\nWorking\n" not in typed("replay", run_in(done.err)).out
+
+
 def test_a_replay_says_whether_every_step_came_out_the_same(typed: Typed, noted: Workspace, model):
     server = model(researched())
     run = run_in(typed("ask", QUESTION).err)

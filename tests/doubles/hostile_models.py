@@ -175,7 +175,7 @@ def instructions_in(text: str) -> list[str]:
     return [words for each in re.split(r"(?<=[.!?])\s+|\n", shown) if _ORDER.search(words := each.strip())]
 
 
-_LACKING = frozenset({"query", "missing", "search"})
+_LACKING = frozenset({"query", "missing", "search", "searches"})
 
 
 def _unsatisfied_policy(request: Request, seed: int) -> FillPolicy:
@@ -185,9 +185,8 @@ def _unsatisfied_policy(request: Request, seed: int) -> FillPolicy:
     easy = cooperative_policy(request)
 
     def count(low: int, high: int, path: Path) -> int:
-        return (
-            low if last_name(path) == "answers" else 1 if last_name(path) == "missing" else easy.count(low, high, path)
-        )
+        name = last_name(path)
+        return low if name == "answers" else 1 if name in ("missing", "searches") else easy.count(low, high, path)
 
     return replace(
         easy,

@@ -67,14 +67,15 @@ def enough(**answers: str) -> ReplyWriter:
     return lambda text, schema: _judged(text, answers, enough=True)
 
 
-def missing(*what: str, surprise: bool = False, **answers: str) -> ReplyWriter:
-    """judge: this is missing. `s1="Paris"` is what step s1 found nevertheless."""
-    return lambda text, schema: _judged(text, answers, enough=False) | {"missing": list(what), "surprise": surprise}
+def missing(*what: str, surprise: bool = False, searches: Sequence[str] = (), **answers: str) -> ReplyWriter:
+    """judge: this is missing, and `searches` may find it. `s1="Paris"` is what step s1 found nevertheless."""
+    lacking = {"missing": list(what), "searches": list(searches), "surprise": surprise}
+    return lambda text, schema: _judged(text, answers, enough=False) | lacking
 
 
 def _judged(text: str, answers: Mapping[str, str], *, enough: bool) -> Json:
     found = [{"step": step, "value": value, "key": _key(text, value)} for step, value in answers.items()]
-    return {"answers": found, "enough": enough, "missing": [], "surprise": False}
+    return {"answers": found, "enough": enough, "missing": [], "searches": [], "surprise": False}
 
 
 # --- write, check ---------------------------------------------------------------------------------------------------

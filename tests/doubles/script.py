@@ -39,6 +39,18 @@ def no_calls(why: str = "nothing is left to look for") -> ScriptedCalls:
     return ScriptedCalls((), why)
 
 
+ENOUGH: Mapping[str, Any] = {"answers": [], "enough": True, "missing": [], "searches": [], "surprise": False}
+
+
+def _needs_plan(routing: Mapping[str, Any]) -> bool:
+    searches = routing.get("route") == "research" or routing.get("every")
+    return bool(searches) and not routing.get("readings") and "steps" not in routing
+
+
+def _mapping(reply: ModelOutput) -> Mapping[str, Any]:
+    return reply if isinstance(reply, Mapping) else {}
+
+
 class UnexpectedRequest(AssertionError):
     """The script has no reply for this request."""
 
@@ -65,10 +77,23 @@ class Script:
         self.problems: list[UnexpectedRequest] = []
 
     def answer(self, request: Request) -> ModelOutput:
-        """The next reply to such a request; pass this to a `ChatServer`."""
+        """The next reply to such a request; pass this to a `ChatServer`. A request that asks for a route and a plan gets
+        both in one, and so does one that asks for weights and a judgement; a judgement is "enough" if there is none."""
         role, prompt = role_of(request)
         if not role:
             return cooperative_reply(request)
+        reply = self._written(role, prompt, request)
+        wanted = (schema_of(request) or {}).get("properties", {})
+        if not isinstance(reply, Mapping):
+            return reply
+        if role == "route" and "steps" in wanted and _needs_plan(reply):
+            return {**reply, **_mapping(self._written("plan", "", request))}
+        if role == "weigh" and "enough" in wanted and "enough" not in reply:
+            judged = self._written("judge", "", request) if self._has("judge") else ENOUGH
+            return {**reply, **_mapping(judged)}
+        return reply
+
+    def _written(self, role: str, prompt: str, request: Request) -> ModelOutput:
         line = self._line(role, prompt)
         if not callable(line):
             return line
@@ -76,6 +101,9 @@ class Script:
             return line(text_of(request), schema_of(request))
         except AssertionError as problem:
             raise self._unexpected(f"the reply for {prompt or role} cannot be written: {problem}") from problem
+
+    def _has(self, role: str) -> bool:
+        return role in self._lists or role in self._always
 
     async def complete(self, prompt: Prompt, seconds: float) -> Reply:
         return await reply_in_process(self.answer, prompt)

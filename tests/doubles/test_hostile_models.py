@@ -35,13 +35,13 @@ TOOLS = tuple(
 STEP_AND_KEY = {"step": {"enum": ["s1"]}, "key": {"enum": KEYS}}
 SUFFICIENCY = Sufficiency.model_json_schema()
 SUFFICIENCY["$defs"]["StepAnswer"]["properties"] |= STEP_AND_KEY
-SUFFICIENCY["required"] = ["answers", "enough", "missing", "surprise"]
+SUFFICIENCY["required"] = ["answers", "enough", "missing", "searches", "surprise"]
 
 # role, the type of the reply, its schema, what is shown
 ASKED: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     "route": (Routing, Routing.model_json_schema(), "Question: Is aspirin any use?"),
     "plan": (Planning, Planning.model_json_schema(), "Question: Is aspirin any use?"),
-    "weigh": (weigh.Weights, weigh.schema(2), PASSAGES),
+    "weigh": (weigh.Weights, replies.standalone_schema(weigh.schema(2)), PASSAGES),
     "judge": (Sufficiency, SUFFICIENCY, EVIDENCE),
     "write": (draft.Writing, draft.schema(KEYS), EVIDENCE),
     "write · revise": (revise.Revisions, revise.schema(3, KEYS), EVIDENCE),

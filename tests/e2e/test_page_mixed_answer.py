@@ -38,6 +38,12 @@ def write(text: str, schema: Any) -> Any:
     cites = ("longest", "floods", "floods", "floods", "weir", "longest")
     stated: Any = writes(*(f"{claim} [{{{key}}}]" for claim, key in zip(made, cites, strict=True)))(text, schema)
     own = stated["blocks"][0]["claims"]
+    for place, row, values in ((2, "r1", ("1,233", "1,240")), (3, "r2", ("85", "84"))):
+        own[place]["cells"] = [
+            {"cite": own[place]["cites"][0], "cell": f"{row}c{column}", "value": value}
+            | {"measure": "", "period": str(2021 + column), "organisation": "", "direction": ""}
+            for column, value in enumerate(values, 1)
+        ]
     blocks = [
         {"heading": "", "claims": own[:2], "opinion": False},
         {"heading": "River | 2022 | 2023", "claims": own[2:4], "opinion": False},
@@ -81,6 +87,7 @@ def test_sentences_a_table_and_an_opinion_are_read_in_turn_and_each_source_stand
     expect(turn.locator(".answer ul.claims")).to_have_count(0)
     expect(blocks.nth(1).get_by_role("columnheader")).to_have_text(["River", "2022", "2023", "Sources"])
     expect(blocks.nth(1).get_by_role("row", name="Bourne").get_by_role("cell").first).to_have_text("85")
+    expect(blocks.nth(1).locator(".facts li").first).to_contain_text("2022: 1,233; 2023: 1,240")
     expect(blocks.nth(3)).to_contain_text("Opinion")
     sources = turn.locator("details.sources")
     expect(sources.locator("summary")).to_have_text("2 sources")

@@ -37,7 +37,7 @@ def test_a_computed_claim_has_its_working_and_each_operand_its_line(serve: Serve
         data = client.get(f"/api/runs/{run['id']}/answer", params={"format": "json"}).json()
         assert data["blocks"][0]["claims"][0]["basis"] == "calculation"
         text = client.get(f"/api/runs/{run['id']}/answer", params={"format": "markdown"}).text
-        assert "**Working**\n\n" in text and "\n  - 31 × 100 = 3100\n  - 31: “" in text
+        assert "**Working**\n\n" in text and "\n  - working: 31 × 100 = 3100\n  - working: 31: “" in text
         page = client.get(f"/api/runs/{run['id']}/answer", params={"format": "html"}).text
         assert f"<summary>Working: {CLAIM}</summary>" in page
 

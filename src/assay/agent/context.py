@@ -266,6 +266,13 @@ class RunContext:
             self._dates[doc] = (document.date if document else None) or ""
 
 
+def one_model(run: Run, *roles: Role) -> bool:
+    """Whether one capable model has these roles: one request then asks it for what they do."""
+    seats = [[each for each in run.asked.seats if each.role == role] for role in roles]
+    names = {tuple(each.model for each in seat) for seat in seats}
+    return run.asked.has_model and len(names) == 1 and not any(each.small for seat in seats for each in seat)
+
+
 def mark(run: Run) -> str:
     return fence_mark(run.id)
 

@@ -16,7 +16,7 @@ from assay.agent.steps.decide import compact, decide, seek
 from assay.agent.steps.draft import draft, fallback_due, without_source
 from assay.agent.steps.gather import gather, sift, sift_due
 from assay.agent.steps.plan import plan, replan_due
-from assay.agent.steps.route import pause, pause_due, route
+from assay.agent.steps.route import pause, pause_due, route, route_due
 from assay.agent.steps.sufficiency import reopen, reopen_due, stop, sufficiency
 from assay.agent.steps.turn import recall, recall_due, rephrase, summarise, summary_due
 from assay.core.errors import ModelError, Stalled
@@ -106,7 +106,7 @@ def next_step(run: Run, limits: Limits) -> Step | None:
         return Step.SUMMARISE  # older turns of a long conversation
     if run.asked.history and run.rephrased is None:
         return Step.REPHRASE  # resolve a follow-up question before anything else uses it
-    if run.route is None:
+    if route_due(run):
         return Step.ROUTE
     if run.calls_waiting:
         return Step.CALL
@@ -116,7 +116,7 @@ def next_step(run: Run, limits: Limits) -> Step | None:
         return Step.REPHRASE  # the last answer's passages do not give it: a question to the documents after all
     if run.asked.has_model and run.route is not Route.rework and hop_due(run):
         return Step.HOP  # follow names in the results by rule, without a model call
-    if run.unweighed:
+    if run.unweighed and not first_search_due(run):
         sifts = run.asked.has_model and run.route is not Route.rework and sift_due(run)
         return Step.SIFT if sifts else Step.GATHER  # new hits only, once each
     if run.route not in NO_SEARCH and run.stopped is None:
@@ -157,10 +157,16 @@ def support_search_allowed(run: Run, limits: Limits) -> bool:
     return asked and not run.sought and (reached is None or reached.reason is StopReason.rounds)
 
 
+def first_search_due(run: Run) -> bool:
+    """Whether what earlier turns found still waits for the first search, to be weighed with it."""
+    searches = run.asked.has_model and run.route not in NO_SEARCH and run.stopped is None
+    return searches and not run.rounds and not run.nothing_left
+
+
 def next_search_step(run: Run, limits: Limits) -> Step:
     if run.plan is None:
         return Step.PAUSE if pause_due(run) else Step.PLAN  # ask for the intended meaning where that is required
-    if run.round_unjudged:
+    if run.round_unjudged and not first_search_due(run):
         return Step.SUFFICIENCY  # enough? what is missing? what did each step find?
     if run.nothing_left or run.satisfied or limits.reached(run) or limits.barren(run):
         return Step.STOP  # the reason is an event

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from assay.answer.claim_details import basis
 from assay.answer.extracts import Stretch, quoted_in_place
-from assay.core.printable import clean_text
+from assay.core.printable import one_line
 from assay.core.types import (
     BETWEEN,
     Answer,
@@ -52,11 +52,6 @@ class Citation:
 
 
 Cited = Mapping[tuple[str, Quote], Citation]  # by key and words: one passage may be quoted twice
-
-
-def one_line(words: str) -> str:
-    """Text on one line, without invisible characters or terminal control characters."""
-    return " ".join(clean_text(words).split())
 
 
 def of_answer(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.answer.checking import working
 from assay.answer.checking.claim_rules import cited_texts, unhedged
 from assay.answer.checking.judge import DIFFER, Documents, sources_of
 from assay.core.events import RULES, Checked, Event
-from assay.core.printable import clean_text
-from assay.core.types import Answer, Basis, Claim, Derivation, Evidence
+from assay.core.printable import one_line
+from assay.core.types import Answer, Basis, Block, CellFacts, Claim, Derivation, Evidence
 from assay.language.quotation import find_words, line_at
 
 CODE = "code"
@@ -108,31 +108,46 @@ def _line(words: str, text: str) -> str:
     return " ".join(line_at(text, places[0])[:200].split()) if places else ""
 
 
+def cell_lines(claim: Claim) -> tuple[str, ...]:
+    """What the cells of a claim are, on a line for each row: `Net sales, 3M Company: 2022: $34,229; 2021: $35,355`."""
+    rows: dict[CellFacts, list[CellFacts]] = {}
+    for facts in dict.fromkeys(cell.found for cell in claim.cells if cell.found):
+        rows.setdefault(replace(facts, column="", text=""), []).append(facts)
+    return tuple(
+        one_line(own[0].line if len(own) == 1 else replace(row, text="; ".join(map(_in_column, own))).line)
+        for row, own in rows.items()
+    )
+
+
+def _in_column(facts: CellFacts) -> str:
+    return f"{facts.column}: {facts.text}" if facts.column else facts.text
+
+
 def claim_lines(claim: Claim, basis: Basis, by: str, working: ShownWorking | None) -> list[str]:
-    """Basis, who gave the verdict, the words that carry the claim, and its working."""
+    """Basis, who gave the verdict, its cells, the words that carry the claim, and its working."""
     return [
         f"{BASIS_TEXT[basis]}{f', judged by {by}' if by else ''}",
         *filter(None, [dispute(claim)]),
-        *(f"words: “{' '.join(clean_text(each.text).split())}”" for each in claim.carried_by if each.text),
+        *(f"cell: {each}" for each in cell_lines(claim)),
+        *(f"words: “{one_line(each.text)}”" for each in claim.carried_by if each.text),
         *(f"working: {each}" for each in (working.lines if working else ())),
     ]
 
 
-def show_workings(answer: Answer, evidence: Sequence[Evidence], document: Documents) -> Mapping[Claim, ShownWorking]:
-    """The workings of an answer, by claim."""
-    found = ((claim, show_working(claim, evidence, document)) for claim in (*answer.claims, *answer.near))
-    return {claim: shown for claim, shown in found if shown is not None}
+Details = Mapping[Claim, Sequence[str]]  # what claims rest on, as lines
+NO_DETAILS: Details = {}
 
 
 def shown_details(
-    answer: Answer, evidence: Sequence[Evidence], document: Documents, judges: Judges = NOBODY
-) -> Mapping[Claim, Sequence[str]]:
-    """What each claim of an answer rests on, with its verdict, as lines."""
-    opinions = [(claim, block.opinion) for block in answer.blocks for claim in block.claims]
+    answer: Answer, evidence: Sequence[Evidence], document: Documents, judges: Judges = NOBODY, *, every: bool = False
+) -> Details:
+    """What claims of an answer rest on, with their verdicts: of those with a working, or of every one."""
     found: dict[Claim, Sequence[str]] = {}
-    for claim, opinion in (*opinions, *((claim, False) for claim in answer.near)):
-        verdict = [f"{claim.verdict}{f': {claim.why}' if claim.why else ''}"] if claim.verdict else []
-        shown = show_working(claim, evidence, document)
-        rests_on = claim_lines(claim, basis(claim, opinion=opinion), judged_by(claim, judges), shown)
-        found[claim] = (*verdict, *rests_on)
+    for block in (*answer.blocks, Block(answer.near)):
+        for claim in block.claims:
+            verdict = [f"{claim.verdict}{f': {claim.why}' if claim.why else ''}"] if claim.verdict else []
+            shown = show_working(claim, evidence, document)
+            rests_on = claim_lines(claim, basis(claim, opinion=block.opinion), judged_by(claim, judges), shown)
+            if every or shown:
+                found[claim] = (*verdict, *rests_on)
     return found

@@ -5,7 +5,6 @@ Nothing here is delivered: every claim of a draft is checked first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,7 +20,6 @@ from assay.core.events import Drafted
 from assay.core.printable import clean_text
 from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Quote, Shape, Working
 from assay.language.dates import with_weekday
-from assay.language.names import asks_for_several
 from assay.language.terms import content_terms
 from assay.models import replies
 from assay.models.cost import estimate_tokens, fit_to_tokens
@@ -158,15 +156,13 @@ def build_prompt(
     notes += _note("An earlier draft said this, and it did not hold:", "objections", failed, mark)
     notes += f"Usual definitions: {definitions}.\n" if definitions else ""
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
-    shape = SHAPE_HINTS[shape_of(question)]
     cells = calculations and has_tables(evidence, sources)
     how = how_to(room, cells=cells) if calculations else ""
-    used = sum(map(estimate_tokens, (asked, notes, shape, how)))
+    used = sum(map(estimate_tokens, (asked, notes, how)))
     return {
         "question": asked,
         "evidence": quotations(evidence, sources, mark, room - used, cells=cells)[0],
         "notes": notes,
-        "shape": shape,
         "today": with_weekday(today),
         "calculations": how,
     }
@@ -216,28 +212,6 @@ def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:
     return f"{head}\n{fence(mark, label, chr(10).join(lines))}\n" if lines else ""
 
 
-TABLE = re.compile(r"\b(?:table|compare|comparison|contrast|versus|vs)\b|\bside by side\b", re.I)
-PROSE = re.compile(
-    r"^\W*(?:why|explain|describe|discuss|summari[sz]e|outline|tell me about)\b|\bhow (?:do|does|did|is|are|was|were|can)\b",
-    re.I,
-)
-SHAPE_HINTS = {
-    Shape.sentence: "one sentence, or two",
-    Shape.list: "list: one claim for each item",
-    Shape.table: "table: one claim for each row",
-    Shape.prose: "prose: a few sentences",
-}
-
-
-def shape_of(question: str) -> Shape:
-    """The shape that a question asks for."""
-    if TABLE.search(question):
-        return Shape.table
-    if asks_for_several(question) and not re.search(r"\bhow many\b", question, re.I):
-        return Shape.list
-    return Shape.prose if PROSE.search(question) else Shape.sentence
-
-
 # --- what it wrote --------------------------------------------------------------------------------------------------
 
 
@@ -270,7 +244,7 @@ def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str, *
     )
     return Drafted(
         tuple(blocks),
-        _shape(reply.shape, blocks),
+        Shape(reply.shape) if reply.shape in set(Shape) else Shape.prose,
         tuple(conflicts),
         by=by,
         missing=tuple(dict.fromkeys(gaps)),
@@ -361,18 +335,6 @@ def _claimed(cell: Cell) -> ClaimedCell:
     measure, period, organisation, value, direction = (" ".join(each.split())[:LONGEST_FIELD] for each in fields)
     cite, place = cell.cite.strip().lower(), cell.cell.strip()[:LONGEST_FIELD]
     return ClaimedCell(cite, place, measure, period, organisation, value, direction)
-
-
-def _shape(proposed: str, blocks: Sequence[Block]) -> Shape:
-    """The model's chosen shape, if the blocks match it."""
-    own = [claim for block in blocks for claim in block.claims]
-    rows = [claims.ROW in claim.text for claim in own]
-    if own and all(rows):
-        return Shape.table
-    shape = Shape(proposed) if proposed in set(Shape) else Shape.prose
-    if shape is Shape.table and not any(rows):
-        return Shape.list
-    return Shape.prose if shape is Shape.sentence and len(own) > 2 else shape
 
 
 def read_direct(reply: Direct, by: str) -> Drafted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
@@ -19,16 +19,15 @@ from assay.answer.citations import (
     cited_by,
     from_table,
     join_extracts,
-    one_line,
     rests_on_flagged,
     sources,
 )
-from assay.answer.claim_details import ShownWorking, basis
+from assay.answer.claim_details import NO_DETAILS, Details, basis, cell_lines
 from assay.answer.claims import ROW
 from assay.answer.extracts import Stretch
 from assay.core.codec import to_json
 from assay.core.events import BUDGETS
-from assay.core.printable import clean_text
+from assay.core.printable import clean_text, one_line
 from assay.core.types import Answer, Block, Claim, Examined, Outcome, Shape, file_name
 from assay.ingest.metadata.file_fields import is_organisation
 from assay.tables.parts import PartRow, TablePart, is_figure, text_table
@@ -77,9 +76,6 @@ CONFLICT_TEXT = {True: "These differ", False: "The sources disagree"}  # of extr
 SEARCHED = "Searched for"
 OPINION = "Opinion"
 WORKING = "Working"
-
-Workings = Mapping[Claim, ShownWorking]
-NO_WORKINGS: Workings = {}
 
 
 def shows_extracts(answer: Answer) -> bool:
@@ -218,13 +214,14 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShownClaim:
-    """A claim as it is read. `row` has its cells; a sentence is one cell."""
+    """A claim as it is read, with the facts of the cells that its figures are from. A sentence is a row of one cell."""
 
     claim: Claim
     text: str
     row: tuple[str, ...]
     numbers: tuple[int, ...]
     warnings: str
+    facts: tuple[str, ...]
 
     @property
     def marks(self) -> str:
@@ -242,6 +239,10 @@ class ShownBlock:
     opinion: bool
     claims: tuple[ShownClaim, ...]
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(line for each in self.claims for line in each.facts))
+
 
 def _bracketed(numbers: Sequence[int]) -> str:
     return "".join(f"[{number}]" for number in numbers)
@@ -256,9 +257,9 @@ def form_of(answer: Answer, block: Block) -> tuple[Form, tuple[str, ...]]:
     fits = len(named) == width > 1
     if rows and (fits or len(rows) > 1) and 2 * len(rows) >= len(block.claims):
         return Form.table, named if fits else ()
-    several = len(answer.claims) > 1 if answer.shape is Shape.list else any(claim.quote for claim in block.claims)
-    quoted_alone = answer.shape is not Shape.list and len(block.claims) == 1
-    return Form.list if several and not quoted_alone else Form.prose, ()
+    items = answer.claims if answer.shape is Shape.list else block.claims
+    listed = answer.shape is Shape.list or any(claim.quote for claim in block.claims)
+    return Form.list if listed and len(items) > 1 else Form.prose, ()
 
 
 def row_of(claim: Claim) -> tuple[str, ...]:
@@ -272,9 +273,9 @@ def _cells(words: str) -> tuple[str, ...]:
 
 
 def shown_claim(claim: Claim, cited: Cited) -> ShownClaim:
-    text = claim_text(claim)
+    text = f"“{claim_text(claim)}”" if claim.quote else claim_text(claim)
     numbers = tuple(each.number for each in cited_by(claim, cited))
-    return ShownClaim(claim, f"“{text}”" if claim.quote else text, row_of(claim), numbers, warnings(claim, cited))
+    return ShownClaim(claim, text, row_of(claim), numbers, warnings(claim, cited), cell_lines(claim))
 
 
 def shown_blocks(answer: Answer, cited: Cited) -> list[ShownBlock]:
@@ -315,7 +316,7 @@ STARS: Signs = ("*", "*")
 def as_text(
     answer: Answer,
     cited: Cited,
-    details: Mapping[Claim, Sequence[str]] | None = None,
+    details: Details = NO_DETAILS,
     *,
     signs: Signs = STARS,
     width: int | None = None,
@@ -340,16 +341,19 @@ def as_text(
 
 
 def _block_as_text(block: ShownBlock, width: int) -> list[str]:
+    """The facts of cells stand below the paragraph, the table or the item that they are of."""
     lines = [f"{each.text} {each.marks}".rstrip() for each in block.claims]
+    facts = _indented(block.facts, width - INDENT)
     if block.form is Form.table:
         beside = [line for line, each in zip(lines, block.claims, strict=True) if len(each.row) == 1]
-        lines = [*_table_as_text(_rows(block), STARS, width), *beside]
+        lines = [*_table_as_text(_rows(block), STARS, width), *beside, *facts]
     elif block.form is Form.list:
-        lines = [f"• {line}" for line in lines]
+        items = zip(lines, block.claims, strict=True)
+        lines = [part for line, each in items for part in (f"• {line}", *_indented(each.facts, width - INDENT))]
     else:
-        lines = [" ".join(lines)]
+        lines = [" ".join(lines), *facts]
     if block.opinion:
-        lines = [f"{OPINION}: {lines[0]}"] if block.form is Form.prose else [f"{OPINION}:", *lines]
+        lines = [f"{OPINION}: {lines[0]}", *lines[1:]] if block.form is Form.prose else [f"{OPINION}:", *lines]
     return [block.heading, *lines] if block.heading else lines
 
 
@@ -363,7 +367,7 @@ def _rows(block: ShownBlock) -> TablePart:
     return TablePart("", "", "", columns, tuple(PartRow(0, 0, row) for row in rows), numeric)
 
 
-def _details_as_text(block: ShownBlock, details: Mapping[Claim, Sequence[str]], room: int) -> list[str]:
+def _details_as_text(block: ShownBlock, details: Details, room: int) -> list[str]:
     return [
         line
         for each in block.claims
@@ -453,16 +457,16 @@ def _marked(row: PartRow, signs: Signs) -> PartRow:
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~]|(?<=\w):(?=//)|(?<=\bwww)\.|(?<=\bmailto):|(?<=\w)@(?=\w))", re.I)
 
 
-def as_markdown(answer: Answer, cited: Cited, workings: Workings = NO_WORKINGS) -> str:
+def as_markdown(answer: Answer, cited: Cited, details: Details = NO_DETAILS) -> str:
     """A Markdown file with its workings and sources below it. All text from documents and models is escaped."""
-    return _from_template("answer.md", answer, cited, workings).rstrip() + "\n"
+    return _from_template("answer.md", answer, cited, details).rstrip() + "\n"
 
 
-def as_html(answer: Answer, cited: Cited, workings: Workings = NO_WORKINGS) -> str:
+def as_html(answer: Answer, cited: Cited, details: Details = NO_DETAILS) -> str:
     """A self-contained HTML page. All text from documents and models is escaped."""
     from markupsafe import Markup  # late import: keeps command-line startup fast
 
-    return _from_template("answer.html", answer, cited, workings, style=Markup(stylesheet()))
+    return _from_template("answer.html", answer, cited, details, style=Markup(stylesheet()))
 
 
 @cache
@@ -471,7 +475,7 @@ def stylesheet() -> str:
     return (resources.files("assay.answer") / "templates" / "answer.css").read_text(encoding="utf-8").strip()
 
 
-def _from_template(name: str, answer: Answer, cited: Cited, workings: Workings, **values: Any) -> str:
+def _from_template(name: str, answer: Answer, cited: Cited, details: Details, **values: Any) -> str:
     from markupsafe import Markup
 
     text = _templates(name).render(
@@ -481,7 +485,7 @@ def _from_template(name: str, answer: Answer, cited: Cited, workings: Workings, 
         extracts=extracts(answer, cited),
         remarks=remarks(answer, cited),
         searched=searched(answer),
-        workings=workings,
+        details=details,
         sources=left_to_show(answer, cited),
         bracketed=lambda numbers: Markup(_bracketed(numbers)),
         quoted=_quoted_markdown,

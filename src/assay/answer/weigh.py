@@ -1,5 +1,5 @@
-"""Weighing: passages in, scored quotations out; by rule, by the answer model, or as a language model said. Pure: the
-agent's step asks the model.
+"""Weighing: passages in, scored quotations out; by rule, by the answer model, or as a language model said, which may say
+in the same reply whether the evidence is enough. Pure: the agent's step asks the model.
 
 Assessment is pluggable: an `Assessor` replaces the model, and its quotations are checked the same way.
 """
@@ -14,6 +14,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, Field
 
+from assay import prompts
 from assay.core.codec import digest
 from assay.core.events import Found, Gathered
 from assay.core.types import Evidence, Hit, Passage, Quote
@@ -87,11 +88,13 @@ def quote(passage: Passage, start: int, end: int) -> Quote:
     return Quote(passage.doc_id, passage.start + start, passage.start + end, passage.text[start:end])
 
 
+WITH_THESE = "Then judge all the evidence: what you keep of these passages, and what is shown of earlier rounds.\n"
 SAYS = 3  # minimum words of a quotation
 LEADING = 3  # passages that are kept for their rank
 LABEL = 60  # tokens of a title, and of the headings, above a passage
 NOTE, QUOTED = 600, 1500  # most characters of a note and of a quotation
 INSTRUCTIONS, REPLY = 900, 130  # tokens of a request besides its passages, and of the reply to one passage
+JUDGING = 400  # tokens of a reply that also says whether the evidence is enough
 
 
 class Weight(BaseModel, extra="forbid"):
@@ -107,6 +110,30 @@ class Weights(BaseModel, extra="forbid"):
     """The passages that help; those left out do not."""
 
     passages: list[Weight] = Field(max_length=64)
+
+
+VALUES = 6  # things that one step may find
+Short = Annotated[str, Field(max_length=200)]
+
+
+class StepAnswer(BaseModel, extra="forbid"):
+    step: str
+    value: Short
+    key: str
+
+
+class Sufficiency(BaseModel, extra="forbid"):
+    """Whether the evidence is enough, what it lacks, and the searches for that."""
+
+    answers: list[StepAnswer] = Field(default_factory=list, max_length=12)
+    enough: bool
+    missing: list[Short] = Field(default_factory=list, max_length=6)
+    searches: list[Short] = Field(default_factory=list, max_length=4)
+    surprise: bool = False
+
+
+class JudgedWeights(Sufficiency, Weights):
+    """Both, in one reply."""
 
 
 class Assessor(Protocol):
@@ -145,16 +172,29 @@ def batches(found: Sequence[Found], window: int, width: BatchLimits) -> Iterator
         yield tuple(batch)
 
 
+def leaves_room(batch: Sequence[Found], window: int, share: int) -> bool:
+    """Whether a request with this batch leaves this much of the context window for the evidence so far."""
+    cost = sum(estimate_tokens(each.passage.text) + estimate_tokens(each.passage.context) for each in batch)
+    return cost + len(batch) * (2 * LABEL + REPLY) + INSTRUCTIONS + JUDGING + share <= window
+
+
 def build_prompt(
-    question: str, parts: Sequence[str], batch: Sequence[Found], titles: Mapping[str, str], mark: str, room: int
+    question: str,
+    parts: Sequence[str],
+    batch: Sequence[Found],
+    titles: Mapping[str, str],
+    mark: str,
+    room: int,
+    so_far: str = "",
 ) -> dict[str, str]:
-    """The prompt's values. A passage that does not fit is cut at its end; its quotation is then located in the shown part."""
+    """The prompt's values. A passage that does not fit is cut at its end; its quotation is then located in the shown part.
+    With `so_far`, the steps and the evidence of earlier rounds, the reply also says whether there is enough."""
     labels = [
         f"P{place}, from {fit_to_tokens(titles.get(each.passage.doc_id, ''), LABEL)!r} "
         f"{shorten_path(each.passage.heading, LABEL)}{context_label(each.passage)}"
         for place, each in enumerate(batch, 1)
     ]
-    taken = [question, question, *parts, *(fence(mark, label, "") for label in labels)]
+    taken = [question, question, so_far, *parts, *(fence(mark, label, "") for label in labels)]
     left = room - sum(map(estimate_tokens, taken)) - len(batch)
     own = max(40, fair_share([estimate_tokens(each.passage.text) for each in batch], left))
     shown = [
@@ -166,16 +206,28 @@ def build_prompt(
         if parts
         else "",
         "passages": "\n\n".join(shown),
+        "so_far": so_far,
+        "and_judge": ", and judge whether there is enough" if so_far else "",
+        "enough": f"{WITH_THESE}{prompts.template('enough')}" if so_far else "",
     }
 
 
-def schema(count: int) -> dict[str, Any]:
-    """The reply's JSON schema, restricted to the shown ids."""
-    made = deepcopy(type_schema(Weights))
-    weight = made["$defs"]["Weight"]
-    weight["properties"]["id"] = {"type": "string", "enum": [f"P{place}" for place in range(1, count + 1)]}
-    weight["required"] = ["id", "quote", "score", "note"]
+def schema(count: int, steps: Sequence[str] = (), keys: Sequence[str] = ()) -> dict[str, Any]:
+    """The reply's JSON schema, restricted to the shown ids. With steps it also says whether there is enough; `keys` are
+    those of the evidence so far."""
+    ids = [f"P{place}" for place in range(1, count + 1)]
+    made = judgement_schema(JudgedWeights, steps, [*ids, *keys]) if steps else deepcopy(type_schema(Weights))
+    made["$defs"]["Weight"]["properties"]["id"] = {"type": "string", "enum": ids}
     made["properties"]["passages"] |= {"minItems": 1 if count == 1 else 0, "maxItems": count}
+    return made
+
+
+def judgement_schema(kind: type[Sufficiency], steps: Sequence[str], keys: Sequence[str]) -> dict[str, Any]:
+    """The JSON schema of a judgement, restricted to existing steps and keys."""
+    made = deepcopy(type_schema(kind))
+    found = made["$defs"]["StepAnswer"]["properties"]
+    found["step"] = {"type": "string", "enum": list(steps) or ["s1"]}
+    found["key"] = {"type": "string", "enum": list(keys)}
     return made
 
 

@@ -20,7 +20,7 @@ from rich.live import Live
 from rich.text import Text
 
 from assay.answer import citations, render
-from assay.answer.claim_details import recorded_judges, show_workings, shown_details
+from assay.answer.claim_details import NO_DETAILS, recorded_judges, shown_details
 from assay.answer.compose import Statement
 from assay.cli import synthesis_view
 from assay.cli.run_view import choose, commands, question, rows_for, spent, view
@@ -302,11 +302,13 @@ def render_answer(
     answer = run.answer
     assert answer is not None
     cited = citations.of_answer(answer, run.evidence, opened.documents.get)
+    judges = recorded_judges(run.events)
+    details = shown_details(answer, run.evidence, opened.documents.get, judges, every=working)
     match format:
         case OutputFormat.markdown:
-            return plain(render.as_markdown(answer, cited, show_workings(answer, run.evidence, opened.documents.get)))
+            return plain(render.as_markdown(answer, cited, details))
         case OutputFormat.html:
-            return plain(render.as_html(answer, cited, show_workings(answer, run.evidence, opened.documents.get)))
+            return plain(render.as_html(answer, cited, details))
         case OutputFormat.bibtex:
             return plain(render.as_bibtex(cited))
         case OutputFormat.json:
@@ -315,8 +317,7 @@ def render_answer(
                 each["boxes"] = to_json(wait_for(opened.documents.boxes(each["document"], each["start"], each["end"])))
             return as_json({"run": run.id, **data})
         case _:
-            screen, judges = console(), recorded_judges(run.events)
-            details = shown_details(answer, run.evidence, opened.documents.get, judges) if working else None
+            screen, details = console(), details if working else NO_DETAILS
             if not screen.is_terminal or screen.is_dumb_terminal:
                 return plain(render.as_text(answer, cited, details, verbose=verbose))
             text = plain(render.as_text(answer, cited, details, signs=SIGNS, width=screen.width, verbose=verbose))

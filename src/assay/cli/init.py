@@ -127,6 +127,7 @@ def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list
         if os.environ.get(f"{PREFIX}{name.upper()}") is not None and name != "llm_api_key":
             say(f"Note: {PREFIX}{name.upper()} is set in the environment, and wins over the file.")
     with open_workspace(folder) as opened:
+        opened.setup.notice()
         try:
             reachable = _test_endpoint(opened)
         except KeyboardInterrupt:

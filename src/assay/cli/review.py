@@ -16,6 +16,7 @@ from assay.core.codec import to_json
 from assay.core.errors import AssayError, UserError
 from assay.core.events import Decision, Edit, Reviewed
 from assay.core.events.describe import record_line
+from assay.core.printable import one_line
 from assay.core.run import Run
 from assay.workspace.types import ReviewItem, ReviewSheet
 
@@ -216,9 +217,7 @@ def _describe(reviews: Reviews, sheet: ReviewSheet) -> list[str]:
     for found in sheet.evidence[:EVIDENCE]:
         source = reviews.context.document(found.passage.doc_id)
         flagged = " [flagged]" if found.flagged else ""
-        lines.append(
-            f"  {found.key} {source.title if source else ''}{flagged}: “{citations.one_line(found.quote.text)}”"
-        )
+        lines.append(f"  {found.key} {source.title if source else ''}{flagged}: “{one_line(found.quote.text)}”")
     if len(sheet.evidence) > EVIDENCE:
         lines.append(f"  and {len(sheet.evidence) - EVIDENCE} more")
     return [*lines, "", f"Seal: {sheet.seal}", *([sheet.line.why_not] if sheet.line.why_not else [])]

@@ -46,6 +46,11 @@ def clean_text(text: str) -> str:
     return _INVISIBLE.sub("", _LINE_END.sub("\n", plain))
 
 
+def one_line(words: str) -> str:
+    """Text on one line, without invisible characters or terminal control characters."""
+    return " ".join(clean_text(words).split())
+
+
 _BLANKS = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r" ?\n ?(?:\n[ \n]*)?")
 

@@ -71,6 +71,9 @@ class Settings(BaseModel):
     llm_judge_model: str = _set("", "a model of its own for judging whether there is enough")
     llm_write_model: str = _set("", "a model of its own for writing the answer; take the best one")
     llm_check_model: str = _set("", "a model of its own for checking claims")
+    endpoints_allowed: str = _set(
+        "", "the only addresses and providers of models, embedders and rerankers, separated by commas; empty for any"
+    )
     llm_temperature: float = _set(0.0, "0 for the same answer each time, as far as a model can", ge=0.0, le=2.0)
     llm_timeout: float = _set(180.0, "seconds that one request may take, its retries included", gt=0, le=3600)
     llm_concurrency: int = _set(

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from assay.answer.citations import one_line
 from assay.answer.render import claim_text
 from assay.answer.suggest import AnsweredQuestion, questions_of
 from assay.core.errors import UserError
 from assay.core.events import Decision, FeedbackKind
+from assay.core.printable import one_line
 from assay.core.types import Answer, Document, Evidence, Outcome, file_name
 from assay.evaluate.cases import Case
 from assay.workspace.facade import Workspace

@@ -92,10 +92,13 @@ def _replies(shown: str, question: str, words: str) -> Mapping[str, Json]:
         [{"text": words, "cites": keys[:2]}, {"text": f"{words} {link}", "cites": keys[:1]}] if words and keys else []
     )
     step = {"id": "s1", "question": question, "query": question, "needs": [], "binds": question}
+    plan: Json = {"steps": [step]}
+    enough: Json = {"answers": [], "enough": True, "missing": [], "searches": [], "surprise": False}
+    plans, judges = "\nsteps: " in shown, "\nenough: " in shown
     rewritten = {"text": words, "cites": keys[:2], "argument": "", "calculation": None}
     return {
-        "route": {"route": "research", "every": False, "readings": [], "query": question, "why": question},
-        "plan": {"steps": [step]},
+        "route": {"route": "research", "every": False, "readings": [], "why": question} | (plan if plans else {}),
+        "plan": plan,
         "weigh": {
             "passages": [
                 {
@@ -107,8 +110,9 @@ def _replies(shown: str, question: str, words: str) -> Mapping[str, Json]:
                 for label, text in quoted
                 if re.fullmatch(r"P\d+", label)
             ]
-        },
-        "judge": {"answers": [], "enough": True, "missing": [], "surprise": False},
+        }
+        | (enough if judges else {}),
+        "judge": enough,
         "write": {
             "shape": "prose",
             "blocks": [{"heading": "", "claims": claims, "opinion": False}],

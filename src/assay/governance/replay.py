@@ -89,6 +89,7 @@ STEP_OF: Mapping[type, Step] = {
 TAKEN = (Asked, ToolRan, Stopped, Paused)  # taken as recorded: what was asked, what tools returned, where it ended
 ASIDE = (ModelReplied, Failed, Resumed, Reviewed, Narrowed, Withheld)  # progress of a run, not conclusions
 ENDS = {
+    Step.ROUTE: (Routed, Planned),
     Step.GATHER: Gathered,
     Step.CHECK: (Checked, Critiqued),
     Step.SEEK: (Revised, Decided),
@@ -263,9 +264,10 @@ def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Repl
 
 
 def _replies(events: Sequence[Event], place: int, end: int) -> list[ModelReplied]:
-    """The model replies within these events and directly before them: those of one step."""
+    """The model replies within these events and directly before them: those of one step. A reply that weighed passages may
+    also judge the evidence, one step later."""
     first = place
-    while first > 1 and isinstance(events[first - 1], ModelReplied | Failed | Resumed):
+    while first > 1 and isinstance(events[first - 1], ModelReplied | Failed | Resumed | Gathered):
         first -= 1
     return [event for event in events[first:end] if isinstance(event, ModelReplied)]
 
@@ -320,6 +322,8 @@ def _step_of(event: Event) -> Step | None:
         return Step.EDIT
     if isinstance(event, Critiqued):
         return Step.CHECK if event.final else Step.REOPEN
+    if isinstance(event, Planned) and event.by.startswith("route@"):
+        return Step.ROUTE  # in the same reply
     if isinstance(event, Gathered):
         return Step.GATHER if event.evidence or event.dropped else Step.SIFT
     return STEP_OF.get(type(event))
@@ -472,8 +476,12 @@ class RecordedReplies:
     """The replies of a step that have not been used yet, and how many were given to a reworded prompt."""
 
     left: list[ModelReplied] = field(default_factory=list)
-    reworded: int = 0
+    given: set[str] = field(default_factory=set)  # requests whose reply was given to a reworded prompt
     made: dict[str, Prompt] = field(default_factory=dict)  # the prompts that came out, by the digest of their request
+
+    @property
+    def reworded(self) -> int:
+        return len(self.given)
 
     def rebuilt(self, recorded: Run) -> tuple[RebuiltPrompt, ...]:
         return tuple(
@@ -517,7 +525,7 @@ class _RecordedModel:
         if own is None:
             raise ModelError("the reply is not in the record")
         self.heard.left.remove(own)
-        self.heard.reworded += 1
+        self.heard.given.add(own.request)
         calls = tuple(ToolCall(call.id, call.tool, call.arguments) for call in own.calls)
         return Reply(own.text, calls, own.finish, own.usage)
 

@@ -121,15 +121,3 @@ def subject(question: str) -> frozenset[str]:
 def focus(question: str) -> frozenset[str]:
     """What it asks about its subject: stems of its other words."""
     return frozenset(content_terms(question)) - subject(question) - ASKING
-
-
-SEVERAL = re.compile(
-    r"\b(?:which|what)(?: of (?:the|our|my|these|those))?(?: [\w-]+){0,2} (?!is|was|does|has|this|his|its|as)\w+(?<!s)s\b"
-    r"|\bhow many\b|\b(?:all|every|each|list|name)\b(?! of us)",
-    re.I,
-)
-
-
-def asks_for_several(question: str) -> bool:
-    """Whether several things are asked for: "Which suppliers …", "How many …", "List every …"."""
-    return bool(SEVERAL.search(question))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from assay.core.errors import UserError
-from assay.core.settings import Settings, secret
+from assay.core.settings import Settings, masked, secret
 from assay.models.llm import LLM, Role
 
 if TYPE_CHECKING:
@@ -185,18 +185,34 @@ def llm_for(settings: Settings, name: str) -> LLM:
     )
 
 
-def model_hosts(settings: Settings) -> list[str]:
-    """The hosts or providers, except this machine, that questions and passages would be sent to."""
+def _providers(settings: Settings) -> list[str]:
     names = {name for named in models_by_role(settings).values() for name in named}
-    providers = sorted({name.partition(":")[0] for name in names if is_provider(settings, name)} - {"test"})
-    at_endpoint = any(not is_provider(settings, name) for name in names)
-    return (remote_hosts(settings.llm_base_url, settings.proxy) if at_endpoint else []) + providers
+    return sorted({name.partition(":")[0] for name in names if is_provider(settings, name)} - {"test"})
 
 
-def reached(settings: Settings, *, model: bool = True) -> list[str]:
-    """The hosts or providers, except this machine, that any text would be sent to under these settings."""
-    uses = _uses(settings) if model else _uses(settings)[:-1]
+def model_hosts(settings: Settings, *, local: bool = False) -> list[str]:
+    """The hosts or providers that questions and passages would be sent to, without this machine unless `local`: then an
+    address on it counts with its port, since another program may listen at each."""
+    names = {name for named in models_by_role(settings).values() for name in named}
+    if all(is_provider(settings, name) for name in names):
+        return _providers(settings)
+    place = urlsplit(settings.llm_base_url)
+    here = [place.netloc.rpartition("@")[2]] if local and _here(place.hostname or "") else []
+    return here + remote_hosts(settings.llm_base_url, settings.proxy) + _providers(settings)
+
+
+def reached(settings: Settings, *, model: bool = True, local: bool = False) -> list[str]:
+    """The hosts or providers that any text would be sent to under these settings, `local` as above."""
+    uses = _uses(settings, local=local) if model else _uses(settings)[:-1]
     return list(dict.fromkeys(host for hosts, _ in uses for host in hosts))
+
+
+def require_allowed(settings: Settings) -> None:
+    """Refuse an endpoint or provider that is not in the operator's list, if there is one."""
+    allowed = {each.strip().rstrip("/") for each in settings.endpoints_allowed.split(",") if each.strip()}
+    for place in (*map(masked, endpoints(settings)), *_providers(settings)) if allowed else ():
+        if place.replace("***@", "").rstrip("/") not in allowed:
+            raise UserError(f"Nothing is sent to {place}: it is not in the setting `endpoints_allowed` of this server.")
 
 
 def cluster_hosts(settings: Settings) -> list[str]:
@@ -207,10 +223,10 @@ def cluster_hosts(settings: Settings) -> list[str]:
 
 def receives(settings: Settings, host: str) -> list[str]:
     """What would be sent to a host, as text."""
-    return [what for hosts, what in _uses(settings) if host in hosts]
+    return [what for hosts, what in _uses(settings, local=True) if host in hosts]
 
 
-def _uses(settings: Settings) -> list[tuple[list[str], str]]:
+def _uses(settings: Settings, *, local: bool = False) -> list[tuple[list[str], str]]:
     """Hosts and what is sent to them; models come last."""
     embedder, reranker = (remote_hosts(each, settings.proxy) for each in (settings.embedder, settings.reranker))
     names = ", ".join(sorted({name for named in models_by_role(settings).values() for name in named}))
@@ -218,5 +234,5 @@ def _uses(settings: Settings) -> list[tuple[list[str], str]]:
         (embedder, "every passage of your documents and every search, to be embedded"),
         (reranker, "every search with the passages it finds, to be ranked"),
         (cluster_hosts(settings), "every file that is added, as a whole, to be parsed, split and embedded on Ray"),
-        (model_hosts(settings), f"your questions, and the passages found for them, to be read by {names}"),
+        (model_hosts(settings, local=local), f"your questions, and the passages found for them, to be read by {names}"),
     ]

@@ -30,6 +30,7 @@ T = TypeVar("T")
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 TOO_LARGE = 413
 EXCERPT = 200
+SAID = " It said: "
 LARGEST = 5_000_000  # bytes of a reply; no genuine reply is longer
 CONNECTING = 10.0  # seconds; leaves time for a retry when an address drops packets
 CODINGS = {"": False, "identity": False, "gzip": True, "x-gzip": True, "deflate": True}
@@ -156,8 +157,10 @@ class EndpointClient:
         return self.error(self._refusal(response.status), response.text)
 
     def error(self, words: str, response_text: str = "") -> ModelError:
-        response_text = " ".join(self._hidden(response_text)[: EXCERPT * 50].split())
-        quoted = f" It said: {response_text[:EXCERPT]}" if response_text else ""
+        response_text = (
+            " ".join(self._hidden(response_text)[: EXCERPT * 50].split()) if _is_error(response_text) else ""
+        )
+        quoted = f"{SAID}{response_text[:EXCERPT]}" if response_text else ""
         return ModelError(f"The {self.names.kind} endpoint {public_address(self.address)} {words}.{quoted}")
 
     async def _send(
@@ -277,6 +280,17 @@ class EndpointClient:
         for secret in (self.api_key, self.api_key.strip(), password, unquote(password), _basic(login) if login else ""):
             words = words.replace(secret, "…") if secret else words
         return words
+
+
+def _is_error(text: str) -> bool:
+    """Whether a reply is an error of an API of models. Nothing of any other is quoted: the address may be that of another
+    service, whose pages are nobody's business here."""
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    value = value[0] if isinstance(value, list) and value else value
+    return isinstance(value, Mapping) and ("error" in value or "detail" in value or value.get("object") == "error")
 
 
 def is_stream(headers: Mapping[str, str]) -> bool:

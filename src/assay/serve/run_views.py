@@ -126,6 +126,7 @@ class CheckedClaim(ResponseModel):
 class ClaimView(CheckedClaim):
     quotation: bool  # the claim is only a quotation
     row: tuple[str, ...]  # its cells; a sentence is one
+    facts: tuple[str, ...]  # what the cells are that its figures are from
 
 
 class BlockView(ResponseModel):
@@ -354,6 +355,7 @@ def answer_view(
             text=render.claim_text(claim),
             quotation=claim.quote is not None,
             row=render.row_of(claim),
+            facts=claim_details.cell_lines(claim),
             citations=tuple(each.number for each in citations.cited_by(claim, cited)),
             rests_on_flagged=citations.rests_on_flagged(claim, cited),
         )

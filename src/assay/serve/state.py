@@ -97,6 +97,11 @@ class Server:
         self.worker = UploadWorker(self.background, self.workspace, self.process, shared=self.shared, hears=self.hears)
         self.pages = PageImageCache(file_limits(self.workspace.settings))
 
+    @property
+    def signs_in(self) -> bool:
+        """Whether people sign in: then one person's choice of a model concerns others."""
+        return self.serving.auth != "off"
+
     def present(self, principal: Principal) -> Principal | None:
         """An earlier asker with their current groups. If a proxy provides groups, its latest information applies.
         Returns None for a removed user where membership is required; the command-line user is no member and is
@@ -152,6 +157,7 @@ class Server:
         loop = asyncio.get_running_loop()
         enlarge_thread_pool(loop)
         self.runs.watchers.loop = self.worker.watchers.loop = loop
+        await asyncio.to_thread(self.workspace.setup.notice)
         await asyncio.to_thread(self.live.expect, self.workspace, alone=not self.shared)
         if self.shared:
             self.listener = ChangeListener(self.workspace.store, lambda: loop.call_soon_threadsafe(self.changed.set))

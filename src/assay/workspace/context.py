@@ -14,7 +14,7 @@ from assay.core.errors import UserError
 from assay.core.run import Run
 from assay.store import documents, facts
 from assay.store.access import grants
-from assay.store.blobs import Blobs, Uploads, open_blobs, open_uploads
+from assay.store.blobs import Blobs, Owner, Uploads, open_blobs, open_uploads, owner_of
 from assay.store.database import open_cache
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class SharedParts:
     """Parts that are expensive to make. All views of one workspace share them."""
 
     cache: Engine | None = None
+    owner: Owner | None = None
     embedder: Embedder | None = None
     answer_model: AnswerModel | None = None
     index_engine: IndexEngine | None = None
@@ -96,14 +97,21 @@ class WorkspaceContext:
         return self.parts.index_engine
 
     @property
+    def owner(self) -> Owner:
+        """This workspace, as the owner of places."""
+        if self.parts.owner is None:
+            self.parts.owner = owner_of(self.store)
+        return self.parts.owner
+
+    @property
     def blobs(self) -> Blobs:
         """The original bytes of documents."""
-        return open_blobs(self.settings.blobs, self.path)
+        return open_blobs(self.settings.blobs, self.path, self.owner)
 
     @property
     def uploads(self) -> Uploads:
         """Files that were sent to a server and are not read yet."""
-        return open_uploads(self.settings.blobs, self.path)
+        return open_uploads(self.settings.blobs, self.path, self.owner)
 
     def close(self) -> None:
         self.store.close()
@@ -111,14 +119,16 @@ class WorkspaceContext:
             self.parts.cache.dispose()
 
     def _check_consent(self, address: str) -> None:
-        from assay.models.factory import remote_hosts
+        from assay.models.factory import remote_hosts, require_allowed
 
+        require_allowed(self.settings)
         self._require_consent(remote_hosts(address, self.settings.proxy))
 
     def check_model_consent(self) -> None:
         """Refuse to use language models on another machine before the user has agreed to it, once per host."""
-        from assay.models.factory import model_hosts
+        from assay.models.factory import model_hosts, require_allowed
 
+        require_allowed(self.settings)
         self._require_consent(model_hosts(self.settings))
 
     def check_cluster_consent(self, host: str) -> None:

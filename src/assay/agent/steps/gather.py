@@ -1,5 +1,6 @@
 """Weighs what was found: ranks new results by rule, passes only the best on to a model, and keeps what bears on the
-question as evidence. See docs/decisions/0008-cost.md."""
+question as evidence. Where one request weighs all, its reply also says whether there is enough. See
+docs/decisions/0008-cost.md."""
 
 from __future__ import annotations
 
@@ -10,16 +11,31 @@ from dataclasses import dataclass, replace
 from pydantic import BaseModel, Field
 
 from assay.agent import hop_ranking, prompt_window
-from assay.agent.context import RunContext, mark, run_before
+from assay.agent.context import RunContext, mark, one_model, run_before
 from assay.agent.steps.draft import reuse_evidence
-from assay.agent.steps.read_evidence import LED, past_searches
+from assay.agent.steps.read_evidence import past_searches
 from assay.agent.toolbox import TOOLS
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.reading import read_rows
 from assay.answer import weigh
-from assay.answer.weigh import BatchLimits, Weights
+from assay.answer.weigh import BatchLimits, JudgedWeights, Sufficiency, Weights
 from assay.core.errors import ModelError
-from assay.core.events import Call, Decided, Event, Failed, Found, Gathered, Mode, ModelReplied, Resumed, Route, ToolRan
+from assay.core.events import (
+    Call,
+    Critiqued,
+    Decided,
+    Event,
+    Failed,
+    Found,
+    Gathered,
+    Mode,
+    ModelReplied,
+    Resumed,
+    Route,
+    Routed,
+    StepAnswered,
+    ToolRan,
+)
 from assay.core.run import Run
 from assay.core.types import Evidence, Hit, Passage
 from assay.models.cost import estimate_tokens, fit_to_tokens
@@ -28,7 +44,8 @@ from assay.models.meter import NoReply
 from assay.prompts import context_label, fence
 
 ONE_SHOT = 8  # passages that go to the writer as they are
-USELESS = 2  # batches of a set question in a row that hold nothing, before the rest is skipped
+LED = 10  # passages of the search for a step of the plan that are always evidence
+SO_FAR = 4  # share of the window for what is known already, in a request that also judges
 SET = 300  # passages weighed for a question about a whole set, at most
 
 
@@ -42,7 +59,8 @@ def gather(run: Run, context: RunContext) -> AsyncIterator[Event]:
 async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Evidence from the new passages that sift.py left, batched into requests that fit one context window."""
     waiting = {found.passage.id for found in run.unweighed}
-    sent = sorted(run_before(run, _weighs).unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
+    before = run_before(run, _weighs)
+    sent = _in_order(before)
     if len(sent) > SET:
         yield Gathered((), skipped=tuple(found.passage.id for found in sent[SET:]))
         sent = sent[:SET]
@@ -56,13 +74,10 @@ async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
     if reader is not None:
         yield await _by_answer_model(run, context, reader, sent)
         return
-    shared = weigh.batches(sent, context.window(Role.weigh), _width(context))
+    shared = _batches(before, context)
     groups = [group for group in shared if any(found.passage.id in waiting for found in group)]
-    if run.every:
-        async for event in _weigh_in_turn(run, context, groups):
-            yield event
-        return
-    work = [asyncio.ensure_future(_weighed(run, context, group)) for group in groups]
+    judges = _judges_too(before, context, shared)
+    work = [asyncio.ensure_future(_weighed(before, context, group, judges=judges)) for group in groups]
     try:
         for done in asyncio.as_completed(work):
             yield await done
@@ -70,19 +85,6 @@ async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         for each in work:
             each.cancel()
         await asyncio.gather(*work, return_exceptions=True)
-
-
-async def _weigh_in_turn(run: Run, context: RunContext, groups: Sequence[Sequence[Found]]) -> AsyncIterator[Event]:
-    """The batches of an exhaustive search, best first. When two in a row hold nothing of use, the rest is skipped."""
-    useless = 0
-    for number, group in enumerate(groups):
-        weighed = await _weighed(run, context, group)
-        yield weighed
-        useless = 0 if weighed.evidence else useless + 1
-        rest = [found.passage.id for later in groups[number + 1 :] for found in later]
-        if useless == USELESS and rest:
-            yield Gathered((), skipped=tuple(rest))
-            return
 
 
 def _best_as_they_are(run: Run, sent: Sequence[Found]) -> Gathered:
@@ -105,28 +107,79 @@ def _width(context: RunContext) -> BatchLimits:
     return replace(context.width, together=context.width.alone) if context.small(Role.weigh) else context.width
 
 
-async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gathered:
-    titles = context.dated_titles(run)
-    parts = prompt_window.wanted_parts(run)
-    shown = {f"P{place}": each.passage for place, each in enumerate(group, 1)}
+def _in_order(run: Run) -> list[Found]:
+    return sorted(run.unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
 
-    def build_prompt(room: int) -> Mapping[str, str]:
-        return weigh.build_prompt(run.question, parts, group, titles, mark(run), room)
 
-    reply = await context.ask(
-        Role.weigh,
-        "weigh",
-        Weights,
-        build_prompt,
-        schema=weigh.schema(len(group)),
-        documents=sorted({each.passage.doc_id for each in group}),
-        max_tokens=150 + weigh.REPLY * len(group),
-    )
+def _batches(run: Run, context: RunContext) -> list[tuple[Found, ...]]:
+    return list(weigh.batches(_in_order(run)[:SET], context.window(Role.weigh), _width(context)))
+
+
+def _judges_too(run: Run, context: RunContext, groups: Sequence[Sequence[Found]]) -> bool:
+    """Whether the request that weighs also asks if there is enough: one request weighs all, and one capable model has
+    both roles."""
+    window = context.window(Role.weigh)
+    one = len(groups) == 1 and run.plan is not None and one_model(run, Role.weigh, Role.judge)
+    return one and weigh.leaves_room(groups[0], window, window // SO_FAR)
+
+
+async def judged_with_weighing(run: Run, context: RunContext) -> tuple[Sufficiency, str, Mapping[str, Passage]] | None:
+    """What the reply that weighed the last results says of the evidence as a whole, and the passages by the ids it was
+    shown; None if they were weighed otherwise. The reply is recorded: nothing is asked again."""
+    before = run_before(run, lambda event: _weighs(event) or isinstance(event, StepAnswered | Routed | Critiqued))
+    weighed = next((event for event in reversed(run.events) if isinstance(event, Gathered)), None)
+    if weighed is None or not weighed.by.startswith("weigh@") or not before.unweighed:
+        return None
+    groups = _batches(before, context)
+    if not _judges_too(before, context, groups):
+        return None
+    reply = await _ask(before, context, groups[0], judges=True)
+    if isinstance(reply, NoReply) or not isinstance(reply[0], JudgedWeights):
+        return None
+    return reply[0], reply[1], _shown(groups[0])
+
+
+async def _weighed(run: Run, context: RunContext, group: Sequence[Found], *, judges: bool = False) -> Gathered:
+    reply = await _ask(run, context, group, judges=judges)
     if isinstance(reply, NoReply):
-        ruled = weigh.weigh_by_words(run.query, parts, group, context.cutoff)
+        ruled = weigh.weigh_by_words(run.query, prompt_window.wanted_parts(run), group, context.cutoff)
         return replace(ruled, why=reply.detail, fallback=(reply.why,))
     weights, by = reply
-    return replace(weigh.read(weights.passages, shown, run.question, context.cutoff), by=by)
+    return replace(weigh.read(weights.passages, _shown(group), run.question, context.cutoff), by=by)
+
+
+def _shown(group: Sequence[Found]) -> dict[str, Passage]:
+    return {f"P{place}": each.passage for place, each in enumerate(group, 1)}
+
+
+async def _ask(run: Run, context: RunContext, group: Sequence[Found], *, judges: bool) -> tuple[Weights, str] | NoReply:
+    titles = context.dated_titles(run)
+    steps = [step.id for step in (run.plan.steps if run.plan else ())] if judges else []
+    parts = () if judges else prompt_window.wanted_parts(run)
+
+    def build_prompt(room: int) -> Mapping[str, str]:
+        so_far = _so_far(run, titles, min(room, context.window(Role.weigh) // SO_FAR)) if judges else ""
+        return weigh.build_prompt(run.question, parts, group, titles, mark(run), room, so_far)
+
+    return await context.ask(
+        Role.weigh,
+        "weigh",
+        JudgedWeights if judges else Weights,
+        build_prompt,
+        schema=weigh.schema(len(group), steps, [each.key for each in run.evidence] if judges else ()),
+        documents=sorted({each.passage.doc_id for each in (*group, *(run.evidence if judges else ()))}),
+        max_tokens=150 + weigh.REPLY * len(group) + (weigh.JUDGING if judges else 0),
+    )
+
+
+def _so_far(run: Run, titles: Mapping[str, str], room: int) -> str:
+    """The steps, what is missing, what was searched for, and the evidence of earlier rounds."""
+    parts = [prompt_window.render_steps(run), prompt_window.render_missing(run)]
+    parts.append(prompt_window.render_searches(run, room // 4))
+    if run.evidence:
+        rest = max(100, room - sum(map(estimate_tokens, parts)))
+        parts.append(f"Evidence of earlier rounds:\n{prompt_window.render_evidence(run, titles, rest)}")
+    return "\n".join(filter(None, parts)) + "\n\n"
 
 
 async def _by_answer_model(run: Run, context: RunContext, reader: AnswerModel, sent: Sequence[Found]) -> Gathered:
@@ -226,7 +279,7 @@ SIFT_LIMITS = {Mode.quick: SiftLimits(6, 3), Mode.balanced: SiftLimits(12, 4), M
 
 def sift_due(run: Run) -> bool:
     """Whether several results are unweighed and were not sifted since they came in."""
-    if run.every or run.route is Route.one_shot or len(run.unweighed) < 2:
+    if run.route is Route.one_shot or len(run.unweighed) < 2 or (run.every and not _beyond_set(run)):
         return False
     last = next((event for event in reversed(run.events) if isinstance(event, Gathered | ToolRan)), None)
     return isinstance(last, ToolRan)
@@ -234,6 +287,9 @@ def sift_due(run: Run) -> bool:
 
 async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Skip the unpromising passages; the rest is weighed next."""
+    if run.every:
+        yield Gathered((), skipped=_beyond_set(run))
+        return
     limits = SIFT_LIMITS[run.asked.mode]
     waiting = dict.fromkeys(found.passage.id for found in run.unweighed)
     ranked = [
@@ -251,6 +307,20 @@ async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if run.route is Route.lookup:
         kept = kept[: max(limits.of_lookup, len(best))]
     yield Gathered((), skipped=tuple(each for each in waiting if each not in kept))
+
+
+MANY, OF_EACH = 8, 4  # documents of a set from which on the best passages of each are weighed, and how many
+
+
+def _beyond_set(run: Run) -> tuple[str, ...]:
+    """The passages that come after the best of each document, where a search for a set found many documents. A document
+    that is then read to its end brings them again."""
+    by_document: dict[str, list[str]] = {}
+    for found in _in_order(run):
+        by_document.setdefault(found.passage.doc_id, []).append(found.passage.id)
+    if len(by_document) < MANY:
+        return ()
+    return tuple(passage for passages in by_document.values() for passage in passages[OF_EACH:])
 
 
 class Score(BaseModel, extra="forbid"):
@@ -314,18 +384,17 @@ def _is_same(one: Passage, other: Passage) -> bool:
 
 
 def _of_this_round(run: Run) -> list[tuple[Sequence[Found], str]]:
-    """Results of the last calls decided on, and what was read since; searches that follow names are ranked with the
-    rest."""
+    """Results of the calls since the last weighing; searches that follow names are ranked with the rest."""
     found: list[tuple[Sequence[Found], str]] = []
     results: dict[str, ToolRan] = run.results
     for event in reversed(run.events):
-        if isinstance(event, Decided) and event.calls:
-            calls = [call for call in event.calls if call.id in results]
+        if isinstance(event, Gathered) and not event.skipped:
+            break
+        if isinstance(event, Decided):
             found += [
                 (results[call.id].found, call.tool)
-                for call in calls
+                for call in event.calls
+                if call.id in results
                 if not event.hops or (call.tool in TOOLS and TOOLS[call.tool].reads_one)
             ]
-            if not event.hops:
-                break
     return found

@@ -1,19 +1,19 @@
-"""Decides how a question is answered: direct, by a look-up or by research. One search before it says which documents
-are near; a person may be asked at the checkpoints they chose."""
+"""Decides how a question is answered: direct, by a look-up or by research; a capable model plans the searches in the same
+reply. One search before it says which documents are near; a person may be asked at the checkpoints they chose."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from assay.agent import prompt_window
-from assay.agent.context import RunContext, mark
+from assay.agent.context import RunContext, mark, one_model
+from assay.agent.near import LISTED, documents_near, is_near
 from assay.agent.prompt_window import conversation, documents_of, render_history
-from assay.agent.toolbox.documents import shown
+from assay.agent.steps.plan import MOST, Proposed, build_plan, one_step, render_measures, step_instructions
 from assay.core.events import (
     ANSWER_NOW,
     EACH,
@@ -24,14 +24,13 @@ from assay.core.events import (
     Eagerness,
     Event,
     Paused,
+    Planned,
     Route,
     Routed,
     Subject,
 )
 from assay.core.run import Run
-from assay.core.types import Hit
-from assay.index.retrieve import query_vectors
-from assay.index.search_filter import filter_for
+from assay.core.types import Plan
 from assay.language import dates
 from assay.language.injection import is_suspicious
 from assay.language.terms import content_terms, fold_case
@@ -46,15 +45,20 @@ HINTS = {
 }
 
 SHOWN = 600  # tokens of the conversation shown to a model
-NEAREST, NEAREST_SMALL = 8, 4  # documents near the question that a model is shown
+NEAREST, NEAREST_SMALL = 8, 4  # documents near the question that a model is shown which does not plan
 
 
 class Routing(BaseModel, extra="forbid"):
     route: Literal["direct", "lookup", "research"]
     every: bool = False
     readings: list[Annotated[str, Field(max_length=200)]] = Field(default_factory=list, max_length=4)
-    query: Annotated[str, Field(max_length=300)] = ""
     why: Annotated[str, Field(max_length=300)] = ""
+
+
+class RoutingWithPlan(Routing):
+    """The route, and the steps of a question to the documents."""
+
+    steps: list[Proposed] = Field(default_factory=list, max_length=MOST)
 
 
 async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -77,36 +81,51 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if asked.route is not None and asked.route is not Route.research:  # research is still asked for sets and readings
         yield Routed(asked.route, "as the person asked")
         return
-    small = context.small(Role.route)
-    near = await documents_near(run, context, NEAREST_SMALL if small else NEAREST)
+    small, plans = context.small(Role.route), one_model(run, Role.route, Role.plan)
+    near = await documents_near(run, context, LISTED if plans else NEAREST_SMALL if small else NEAREST)
     reply = await context.ask(
         Role.route,
         "route",
-        Routing,
-        lambda room: _build_prompt(run, near, room),
+        RoutingWithPlan if plans else Routing,
+        lambda room: _build_prompt(run, context, near, room, plans=plans),
         documents=sorted({*near, *documents_of(conversation(run))}),
-        max_tokens=220,
+        max_tokens=700 if plans else 220,
     )
     if isinstance(reply, NoReply):
         yield Routed(Route.research, f"researched: {reply.detail}")
         return
     proposed, by = reply
     route, why = await _allowed(run, context, proposed)
+    steps = build_plan(proposed.steps, run.asked.today).steps if isinstance(proposed, RoutingWithPlan) else ()
+    every = proposed.every and route is not Route.direct
+    if route is not Route.direct and (every or len(steps) > 1):
+        route = Route.research
     if asked.route is not None:
         route, why = asked.route, "as the person asked"
-    every = proposed.every and route is not Route.direct
-    # A small model makes readings up, and adds to a query what nobody asked for.
+    # A small model makes readings up.
     readings = distinct_readings(proposed.readings) if route is not Route.direct and not small else ()
-    route = Route.research if every else route
-    reworded = route is Route.lookup and not small
-    query = " ".join(proposed.query.split()) if reworded and not is_suspicious(proposed.query) else ""
-    yield Routed(route, why, every=every, readings=readings, by=by, query=query)
+    if run.routed is None:
+        yield Routed(route, why, every=every, readings=readings, by=by)
+    if plans and not readings and route is not Route.direct:
+        yield Planned(Plan(steps) if steps else one_step(run), by)
 
 
-def _build_prompt(run: Run, near: Mapping[str, str], room: int) -> dict[str, str]:
+def route_due(run: Run) -> bool:
+    """Whether the question has no route yet, or the plan is not recorded that came in the same reply."""
+    routed = run.routed
+    if routed is None:
+        return True
+    searches = routed.route is not Route.direct and not routed.readings and run.plan is None
+    return searches and routed.by.startswith("route@") and one_model(run, Role.route, Role.plan)
+
+
+def _build_prompt(run: Run, context: RunContext, near: Mapping[str, str], room: int, *, plans: bool) -> dict[str, str]:
     earlier = render_history(conversation(run), mark(run), min(room // 2, SHOWN))
     listed = prompt_window.render_documents(run, near)
     return {
+        "and_plan": ", and plan its searches" if plans else "",
+        "steps": step_instructions() if plans else "",
+        "measures": render_measures(run.question, context) if plans else "",
         "history": f"The conversation so far:\n{earlier}\n" if earlier else "",
         "bases": prompt_window.render_bases(run),
         "documents": f"{listed}\n" if listed and estimate_tokens(listed) <= room // 3 else "",
@@ -209,47 +228,3 @@ def is_greeting(question: str) -> bool:
 def reply_to_greeting(question: str) -> str:
     words = set(re.findall(r"[^\W_]+", fold_case(question)))
     return "You are welcome." if words & THANKS else "Hello. Ask a question about your documents."
-
-
-FIRST_SEARCH = 50  # passages that the first search of a run asks for
-LISTED = 15  # documents that a model is shown, at most
-LONGEST = 200  # characters of the identity of one
-READ = 8  # passages that the answer model reads
-# From these on the documents are near a question: cosine, cosine without a reading, probability of an answer. See decision 26.
-SIMILAR, SAME_THING, NEAR = 0.2, 0.4, 0.1
-
-
-async def look(run: Run, context: RunContext, query: str) -> list[Hit]:
-    """The passages nearest to a query that this person may read, within the limits of the search."""
-    tools = replace(context.tool_context, where=filter_for(run.where, context.tool_context.traits))
-    return await tools.retrieve(query, FIRST_SEARCH)
-
-
-async def documents_near(run: Run, context: RunContext, most: int = LISTED) -> dict[str, str]:
-    """The documents nearest to the question, best first: id → title, organisation, kind, period and date. More would tell
-    a model about documents that this run does not need."""
-    found = list(dict.fromkeys(hit.passage.doc_id for hit in await look(run, context, run.query)))[:most]
-    titles, dates = context.tool_context.titles(found), context.tool_context.dates(found)
-    return {each: f"{shown(titles[each], LONGEST)}, {dates.get(each) or 'no date'}" for each in found if each in titles}
-
-
-async def is_near(run: Run, context: RunContext, question: str) -> bool:
-    """Whether the documents may answer a question: a passage is about the same thing, or it is similar and the answer model
-    does not rule out that one answers it. Without such a model, similar is enough."""
-    hits = await look(run, context, question)
-    (vector,) = await query_vectors(context.tool_context.search_context, [question])
-    similar = max((float(hit.vector @ vector) for hit in hits), default=-1.0)
-    if not SIMILAR <= similar < SAME_THING:
-        return similar >= SAME_THING
-    probability = await probability_of_answer(run, context, question)
-    return probability is None or probability >= NEAR
-
-
-async def probability_of_answer(run: Run, context: RunContext, question: str) -> float | None:
-    """How likely the passage that answers a question best is to answer it, by the answer model; None without one."""
-    reader = context.tool_context.search_context.answer_model
-    if reader is None:
-        return None
-    hits = (await look(run, context, question))[:READ]
-    readings = await reader.read(question, [f"{hit.title}: {hit.passage.text}" for hit in hits])
-    return max((each.answers for each in readings), default=0.0)

@@ -4,17 +4,16 @@ once for what the judge of the draft found missing."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
-from typing import Annotated, Any
+from types import MappingProxyType
 
-from pydantic import BaseModel, Field
-
+from assay import prompts
 from assay.agent import prompt_window
 from assay.agent.context import Limits, RunContext, run_before
 from assay.agent.steps.decide import COMPUTED, computes, matching_unread
-from assay.agent.steps.read_evidence import answer_first_step
+from assay.agent.steps.gather import judged_with_weighing
 from assay.agent.toolbox.documents import some
+from assay.answer.weigh import JUDGING, VALUES, Sufficiency, evidence_key, judgement_schema
 from assay.core.events import (
     ANSWER_NOW,
     RULES,
@@ -32,28 +31,11 @@ from assay.core.events import (
     StopReason,
 )
 from assay.core.run import Run
+from assay.core.types import Passage
 from assay.language.injection import is_suspicious
-from assay.language.terms import fold_case
+from assay.language.terms import content_terms, fold_case
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.replies import type_schema
-
-VALUES = 6  # things that one step may find
-
-Short = Annotated[str, Field(max_length=200)]
-
-
-class StepAnswer(BaseModel, extra="forbid"):
-    step: str
-    value: Short
-    key: str
-
-
-class Sufficiency(BaseModel, extra="forbid"):
-    answers: list[StepAnswer] = Field(default_factory=list, max_length=12)
-    enough: bool
-    missing: list[Short] = Field(default_factory=list, max_length=6)
-    surprise: bool = False
 
 
 def sufficiency(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -61,55 +43,76 @@ def sufficiency(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Judge after each round. Without evidence no model is asked; a look-up without results becomes research, and one
-    with results is enough."""
+    """Judge after each round: as the reply that weighed its results says, or in a request of its own. Unchanged evidence
+    is not judged again. A look-up that does not find everything becomes research."""
+    said = await judged_with_weighing(run, context)
+    searches = proposed_searches(said[0].searches) if said else ()
     strong = [each for each in run.evidence if each.score >= context.cutoff]
     if not strong:
         if run.route is Route.one_shot:
             yield Judged(True, (run.question,), "one search found nothing")
             return
-        if run.route is Route.lookup and run.asked.route is None and run.rounds:  # what was recalled is no look-up
-            routed = run.routed
-            assert routed is not None
-            yield Routed(
-                Route.research, "the look-up found nothing", routed.since, routed.until, routed.every, routed.readings
-            )
-        yield Judged(False, (run.question,), "nothing relevant was found")
+        if becomes_research(run):
+            yield _as_research(run, "the look-up found nothing")
+        yield Judged(False, (run.question,), "nothing relevant was found", searches=searches)
         return
-    if run.route in (Route.lookup, Route.one_shot):
-        searched = run.rounds > 0  # recalled results do not count as a search
-        yield Judged(
-            searched, (), "a look-up takes what one search finds" if searched else "nothing was searched for yet"
-        )
+    if run.route is Route.one_shot or (run.route is Route.lookup and (said is None or not becomes_research(run))):
+        yield Judged(True, (), "a look-up takes what one search finds")
         return
     unread = matching_unread(run)
     was_enough = run.judged is not None and run.judged.by != RULES and not run.judged.missing
-    read_in_vain = run.every and was_enough and not _new_evidence(run)
-    if run.every and (read_in_vain or len(run.plan.steps if run.plan else ()) < 2):
-        yield _judge_set(run, unread)
+    if run.every and (unread or (was_enough and not _new_evidence(run))) and said is None:
+        yield _judge_set(run, unread)  # first every document that matches is read to its end
+        return
+    if said is None and run.judged is not None and not _new_evidence(run):
+        yield Judged(run.judged.enough, run.judged.missing, "nothing new was found")
         return
     before = run_before(run, lambda event: isinstance(event, StepAnswered))
-    reply = await context.ask(
-        Role.judge,
-        "judge",
-        Sufficiency,
-        lambda room: _build_prompt(before, context, room),
-        schema=schema(before),
-        documents=sorted({each.passage.doc_id for each in run.evidence}),
-        max_tokens=400,
-    )
+    reply = said[:2] if said else await _ask(before, context)
     if isinstance(reply, NoReply):
         yield Judged(False, (), reply.detail, fallback=(reply.why,))
         return
     judged, by = reply
-    for each in bindings(before, judged):
+    for each in bindings(before, judged, said[2] if said else {}):
         if each[0] not in run.bound:
             yield StepAnswered(*each, by)
     if judged.enough and unread:
         yield replace(_judge_set(run, unread), by=by)
         return
+    if run.route is Route.lookup and not judged.enough:
+        yield _as_research(run, "the look-up did not find everything")
     missing = tuple(each.strip() for each in judged.missing if each.strip() and not is_suspicious(each))
-    yield Judged(judged.enough, () if judged.enough else missing, "", by, judged.surprise)
+    searches = () if judged.enough else proposed_searches(judged.searches)
+    yield Judged(judged.enough, () if judged.enough else missing, "", by, judged.surprise, searches=searches)
+
+
+async def _ask(run: Run, context: RunContext) -> tuple[Sufficiency, str] | NoReply:
+    steps = [step.id for step in (run.plan.steps if run.plan else ())]
+    return await context.ask(
+        Role.judge,
+        "judge",
+        Sufficiency,
+        lambda room: _build_prompt(run, context, room),
+        schema=judgement_schema(Sufficiency, steps, [each.key for each in run.evidence]),
+        documents=sorted({each.passage.doc_id for each in run.evidence}),
+        max_tokens=JUDGING,
+    )
+
+
+def proposed_searches(queries: Sequence[str]) -> tuple[str, ...]:
+    """The queries that can be searched for."""
+    plain = (" ".join(each.split()) for each in queries)
+    return tuple(dict.fromkeys(each for each in plain if content_terms(each) and not is_suspicious(each)))
+
+
+def becomes_research(run: Run) -> bool:
+    """Whether a look-up may go on as research: a model chose it, and something was searched for."""
+    return run.route is Route.lookup and run.asked.route is None and bool(run.rounds)
+
+
+def _as_research(run: Run, why: str) -> Routed:
+    assert run.routed is not None
+    return replace(run.routed, route=Route.research, why=why, by=RULES)
 
 
 def _new_evidence(run: Run) -> bool:
@@ -133,7 +136,11 @@ def _judge_set(run: Run, unread: Sequence[str]) -> Judged:
 
 
 def _build_prompt(run: Run, context: RunContext, room: int) -> Mapping[str, str]:
-    fixed = {"question": run.question, "steps": prompt_window.render_steps(run)}
+    fixed = {
+        "enough": prompts.template("enough"),
+        "question": run.question,
+        "steps": prompt_window.render_steps(run),
+    }
     rest = max(100, room - sum(prompt_window.estimate_tokens(each) for each in fixed.values()) - 40)
     return fixed | {
         "evidence": prompt_window.render_evidence(run, context.dated_titles(run), rest * 3 // 4),
@@ -141,28 +148,21 @@ def _build_prompt(run: Run, context: RunContext, room: int) -> Mapping[str, str]
     }
 
 
-def schema(run: Run) -> dict[str, Any]:
-    """The reply's JSON schema, restricted to existing steps and keys."""
-    made = deepcopy(type_schema(Sufficiency))
-    found = made["$defs"]["StepAnswer"]["properties"]
-    found["step"] = {"type": "string", "enum": [step.id for step in (run.plan.steps if run.plan else ())] or ["s1"]}
-    found["key"] = {"type": "string", "enum": [each.key for each in run.evidence]}
-    made["required"] = ["answers", "enough", "missing", "surprise"]
-    return made
-
-
-def bindings(run: Run, judged: Sufficiency) -> list[tuple[str, str, tuple[str, ...]]]:
-    """The step answers that can be trusted: the step exists and is open, and each value occurs in the evidence it names.
-    A step that found several things has all of them."""
+def bindings(
+    run: Run, judged: Sufficiency, shown: Mapping[str, Passage] = MappingProxyType({})
+) -> list[tuple[str, str, tuple[str, ...]]]:
+    """The step answers that can be trusted: the step exists and is open, and each value occurs in the evidence it names,
+    by its key or by the id of a passage that was shown. A step that found several things has all of them."""
     steps = {step.id for step in (run.plan.steps if run.plan else ())} - run.bound.keys()
     known = {each.key: each for each in run.evidence}
+    known |= {id: known[key] for id, passage in shown.items() if (key := evidence_key(passage)) in known}
     good: dict[str, dict[str, str]] = {}  # step → values, each with its key
     for each in judged.answers:
         value, evidence = each.value.strip(), known.get(each.key)
         if each.step not in steps or evidence is None or not value:
             continue
         if fold_case(value) in fold_case(evidence.passage.text) and not is_suspicious(value):
-            good.setdefault(each.step, {}).setdefault(value, each.key)
+            good.setdefault(each.step, {}).setdefault(value, evidence.key)
     return [
         (step, _join(list(values)[:VALUES]), tuple(dict.fromkeys(list(values.values())[:VALUES])))
         for step, values in good.items()
@@ -174,13 +174,8 @@ def _join(values: Sequence[str]) -> str:
 
 
 async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """What the first of two questions found. No rule says that the evidence is enough, or what it lacks."""
-    if computes(run):
-        yield Judged(False, (), COMPUTED["answer"])
-        return
-    if answered := await answer_first_step(run, context):
-        yield answered
-    yield Judged(False)
+    """No rule says that the evidence is enough, or what it lacks."""
+    yield Judged(False, (), COMPUTED["answer"] if computes(run) else "")
 
 
 async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:

@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from assay.agent.context import RunContext, mark
+from assay.agent.near import probability_of_answer
 from assay.agent.prompt_window import LATEST, conversation, documents_of, is_talk, render_history
-from assay.agent.steps.route import is_greeting, probability_of_answer
+from assay.agent.steps.route import is_greeting
 from assay.agent.toolbox.search import MOST
 from assay.agent.toolbox.search import recall as recall_tool
 from assay.core.events import Call, Decided, Event, HistorySummarised, Rephrased, Route, Subject, Task

@@ -12,12 +12,13 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, DecimalException
 from functools import lru_cache
 from itertools import pairwise, product
 
+from assay.answer.claims import ROW
 from assay.core.identity import ORGANISATION
 from assay.core.tables import table_rows
 from assay.core.types import BETWEEN, Claim, ClaimedCell, Derivation, Document, Evidence, Passage
 from assay.index.named_documents import NamedDocument, named_document
 from assay.language.dates import dates
-from assay.language.quantities import Number, figures, numbers, stated_scales
+from assay.language.quantities import Number, figures, numbers, scale_in, stated_scales
 from assay.language.terms import content_terms, fold_case, word_list
 from assay.tables import derive
 from assay.tables.cells import FoundCell, PassageTables, TablesOf
@@ -101,7 +102,7 @@ def _field_difference(read: _Read, others: Sequence[NamedDocument]) -> str:
         return f"the cell is “{line}”, not of “{claimed.period}”"
     if _is_of_another(claimed.organisation, read, others):
         return f"the cell is “{line}”, not of “{claimed.organisation}”"
-    if other := _other_row(claimed.measure, read) or _other_column(claimed.measure, read):
+    if other := _other_line(claimed.measure, read) or _other_line(f"{claimed.measure} {claimed.period}", read):
         return f"the cell is “{line}”, and “{other}” is another"
     return ""
 
@@ -180,36 +181,47 @@ def _terms(text: str) -> frozenset[str]:
     return frozenset(term for term in content_terms(text) if not term.isdigit())
 
 
-def _other_row(words: str, read: _Read) -> str:
-    """Another row of the table that words name exactly, and that is not called as its own row is; empty if none is."""
-    said, label = _terms(words), read.cell.row.label
-    known = _terms(f"{read.around}\n{read.cell.header}\n{read.claimed.organisation}")
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Another row or column of the table of a cell, and the words that tell it from the cell's own."""
+
+    name: str
+    terms: frozenset[str]
+    own: frozenset[str]
+    is_row: bool
+
+    def is_named_by(self, said: frozenset[str]) -> bool:
+        """Whether words name this one, and not the cell's own."""
+        return self.terms <= said and not (self.own - self.terms) & said
+
+
+def _other_lines(read: _Read) -> Iterator[_Line]:
+    """The rows that have something in the column of the cell, by their labels with and without groups; and the columns,
+    without the words that all have. Words of the cell's own row tell no column apart, nor those of its column a row."""
+    label, header = _terms(read.cell.row.label), _terms(read.cell.header)
     rows = table_rows(read.cell.table, read.cell.document.text)
     for row in rows if len(rows) <= LONGEST_TABLE else ():
-        if row.label == label or not row.cells[read.cell.column].text:
-            continue
-        for name in {row.label, row.label.rpartition(BETWEEN)[2]}:
-            theirs = _terms(name)
-            if theirs and theirs <= said and said - theirs <= known and _is_told_apart(theirs, _terms(label), said):
-                return row.label
-    return ""
+        if row.label != read.cell.row.label and row.cells[read.cell.column].text:
+            for name in {row.label, row.label.rpartition(BETWEEN)[2]}:
+                if _terms(name) - label - header and label - _terms(name):
+                    yield _Line(row.label, _terms(name), label, is_row=True)
+    names = read.cell.table.columns[1:]
+    common = frozenset[str].intersection(*map(_terms, names)) if len(names) > 1 else frozenset[str]()
+    for name in names:
+        theirs, own = _terms(name) - common, header - common
+        if theirs - own - label and own - theirs:
+            yield _Line(name, theirs, own, is_row=False)
 
 
-def _other_column(words: str, read: _Read) -> str:
-    """Likewise another column. Words that every column has tell none apart."""
+def _other_line(words: str, read: _Read) -> str:
+    """The row or column that words name, and nothing else; empty if that may be the cell's own."""
     said = _terms(words)
-    names = [_terms(name) for name in read.cell.table.columns[1:]]
-    common = frozenset[str].intersection(*names) if len(names) > 1 else frozenset[str]()
-    own = _terms(read.cell.header) - common
-    known = _terms(f"{read.around}\n{read.cell.row.label}\n{read.claimed.organisation}") | common
-    for name, theirs in zip(read.cell.table.columns[1:], (each - common for each in names), strict=True):
-        if own and theirs and theirs <= said and said - theirs <= known and _is_told_apart(theirs, own, said):
-            return name
+    known = _terms(f"{read.around}\n{read.cell.header}\n{read.cell.row.label}\n{read.claimed.organisation}")
+    for other in _other_lines(read):
+        alone = len(said) == 1 and not other.is_row  # "amount" may be no name of a column
+        if other.is_named_by(said) and said - other.terms <= known and not alone:
+            return other.name
     return ""
-
-
-def _is_told_apart(theirs: frozenset[str], own: frozenset[str], said: frozenset[str]) -> bool:
-    return bool(theirs - own) and bool(own - theirs) and not (own - theirs) & said
 
 
 # --- organisations --------------------------------------------------------------------------------------------------
@@ -230,8 +242,11 @@ def _other_names(found: Sequence[_Read], evidence: Iterable[Evidence], tables: T
 
 def _names(words: str, of: NamedDocument) -> bool:
     """Whether words name an organisation: by a word of its name, its initials, or its name as one word."""
-    plain = [re.sub(r"['’]s?$", "", word) for word in re.findall(r"[^\W_]+(?:['’]s?\b)?", fold_case(words))]
-    return not (of.organisation | of.aliases | of.file).isdisjoint(plain) or bool(of.name and of.name in "".join(plain))
+    written = re.findall(r"[^\W_]+", words)
+    plain = [fold_case(word) for word in written]
+    initials = {fold_case(word) for word in written if word.isupper()}
+    called = not (of.organisation | of.file).isdisjoint(plain) or not of.aliases.isdisjoint(initials)
+    return called or bool(of.name and of.name in "".join(plain))
 
 
 def _is_of_another(organisation: str, read: _Read, others: Sequence[NamedDocument]) -> bool:
@@ -259,6 +274,9 @@ def _figure_difference(claim: Claim, found: Sequence[_Read], evidence: Sequence[
     if claim.working is not None:
         return ""
     stated = figures(claim.text)
+    for each in found:
+        if _drops_scale(claim.text, each, stated):
+            return f"the cell is “{each.cell.facts.line}”, and the sentence gives its figure without the scale"
     unsaid = [each for each in found if each.numbers and not any(_is_value(number, each) for number in stated)]
     if not unsaid:
         return ""
@@ -270,13 +288,24 @@ def _figure_difference(claim: Claim, found: Sequence[_Read], evidence: Sequence[
     return ""
 
 
+def _drops_scale(words: str, read: _Read, stated: Sequence[Number]) -> bool:
+    """Whether a sentence has the digits of a cell alone, where the field has a scale. In a row of a table, its header may
+    have it."""
+    own = [each for each in figures(read.claimed.value) if each.scale]
+    if len(own) != 1 or ROW in words or scale_in(words) is not None:
+        return False
+    said = [each for each in stated if read.numbers and _is_value(each, read)]
+    return bool(said) and all(each.scale is None and set(each.readings) & set(own[0].readings) for each in said)
+
+
 def _sentence_difference(words: str, found: Sequence[_Read], others: Sequence[NamedDocument]) -> str:
     """Years, an organisation, or a row or column in the sentence that are those of no cell."""
     if not found:
         return ""
     line = found[0].cell.facts.line
-    own = [_cell_years(each) for each in found]
-    if all(own) and _differs(_years(words), frozenset[int]().union(*own)):
+    own = [_cell_years(each) for each in found if each.numbers]
+    labels = _years("\n".join(f"{each.cell.row.label}\n{each.claimed.measure}" for each in found))
+    if own and all(own) and _differs(_years(words), labels.union(*own)):
         return f"the cell is “{line}”, and the sentence names another year"
     said_own = any(_names(words, _named(each.cell.document)) for each in found)
     around = "\n".join(f"{each.around}\n{each.cell.row.label}\n{each.cell.header}" for each in found)
@@ -287,25 +316,14 @@ def _sentence_difference(words: str, found: Sequence[_Read], others: Sequence[Na
 
 
 def _other_in_sentence(words: str, read: _Read, found: Sequence[_Read]) -> str:
-    """How a sentence names another row or column, where the fields name the right one and the sentence does not."""
+    """How a sentence names another row or column, where the fields name the right one. A word alone may mean another thing
+    than the row that is called so."""
     said, fields = _terms(words), _terms(f"{read.claimed.measure} {read.claimed.organisation} {read.claimed.period}")
-    table = read.cell.table
-    rows = table_rows(table, read.cell.document.text)
-    labels = [row.label for row in rows if row.cells[read.cell.column].text] if len(rows) <= LONGEST_TABLE else []
-    columns = [_terms(name) for name in table.columns[1:]]
-    common = frozenset[str].intersection(*columns) if len(columns) > 1 else frozenset[str]()
-    for names, own, taken in (
-        (labels, read.cell.row.label, {each.cell.row.label for each in found}),
-        (table.columns[1:], read.cell.header, {each.cell.header for each in found}),
-    ):
-        least, shared = (2, frozenset[str]()) if names is labels else (1, common)
-        mine = _terms(own) - shared
-        for name in names:
-            theirs = _terms(name.rpartition(BETWEEN)[2]) - shared
-            apart = mine - theirs
-            named = len(theirs) >= least and theirs <= said and theirs - mine
-            if name not in taken and named and apart & fields and not apart & said:
-                return f"the cell is “{read.cell.facts.line}”, and the sentence names “{name}”"
+    taken = {name for each in found for name in (each.cell.row.label, each.cell.header)}
+    for other in _other_lines(read):
+        enough = len(other.terms) > 1 or not other.is_row
+        if other.name not in taken and enough and (other.own - other.terms) & fields and other.is_named_by(said):
+            return f"the cell is “{read.cell.facts.line}”, and the sentence names “{other.name}”"
     return ""
 
 

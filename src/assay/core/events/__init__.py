@@ -251,8 +251,7 @@ class HistorySummarised:
 @dataclass(frozen=True, slots=True)
 class Routed:
     """How the question will be handled. `every` means that it asks for a complete set; `readings` are its possible
-    meanings if there are several; `query` is what a look-up searches for, if not the question itself. A look-up without
-    results is routed again, and the later event applies."""
+    meanings if there are several. A look-up that does not find everything is routed again, and the later event applies."""
 
     route: Route
     why: str
@@ -261,7 +260,7 @@ class Routed:
     every: bool = False
     readings: tuple[str, ...] = ()
     by: str = RULES
-    query: str = omitted_when_empty("")
+    query: str = omitted_when_empty("")  # of runs before version 8, in which a look-up had no plan of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,8 +364,8 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Whether the evidence suffices and, if not, what is missing. `surprise` means that the plan no longer fits the
-    findings."""
+    """Whether the evidence suffices and, if not, what is missing, and the searches that the judge proposes for it.
+    `surprise` means that the plan no longer fits the findings."""
 
     enough: bool
     missing: tuple[str, ...] = ()
@@ -374,6 +373,7 @@ class Judged:
     by: str = RULES
     surprise: bool = False
     fallback: Fallbacks = None
+    searches: tuple[str, ...] = omitted_when_empty(())
 
 
 @dataclass(frozen=True, slots=True)

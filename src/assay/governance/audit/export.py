@@ -14,7 +14,7 @@ from typing import Any
 
 from assay import __version__, prompts
 from assay.answer import citations, render
-from assay.answer.claim_details import show_workings
+from assay.answer.claim_details import shown_details
 from assay.core.access import Scope
 from assay.core.codec import START, Texts, digest, dumps, to_json
 from assay.core.errors import Missing, StoreError, UserError
@@ -101,8 +101,8 @@ def _files(context: AuditContext, run: Run, scope: Scope, rows: list[RecordRow])
     if run.answer is not None:
         document = partial(documents.get, context.store, scope=scope)
         cited = citations.of_answer(run.answer, run.evidence, document)
-        workings = show_workings(run.answer, run.evidence, document)
-        yield "answer.md", (render.as_markdown(run.answer, cited, workings) + "\n").encode("utf-8", "replace")
+        details = shown_details(run.answer, run.evidence, document)
+        yield "answer.md", (render.as_markdown(run.answer, cited, details) + "\n").encode("utf-8", "replace")
     yield "check.py", (resources.files("assay.governance.audit") / "check.py").read_bytes()
     yield "README.txt", README.format(name=run.id, version=__version__).encode()
 

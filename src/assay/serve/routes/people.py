@@ -43,6 +43,7 @@ class MeResponse(ResponseModel):
     auth: str  # off, keys (names and passwords, or API keys), header
     csrf: str
     model: str  # the model's name; empty: answers are quotations
+    written_by: str  # which model writes the answers, since when and set by whom, in a sentence; empty: none
     judge: str  # how well the model judges claims, as it was measured, in a sentence; empty: not measured
     leaves: tuple[str, ...]  # hosts that would receive text and have no consent yet
     modes: tuple[Mode, ...]
@@ -307,6 +308,7 @@ def _me(server: Server, person: Person) -> MeResponse:
         name=person.principal.id,
         groups=tuple(sorted(person.principal.groups)),
         model=settings.llm_model if has_model(settings) else "",
+        written_by=server.workspace.setup.written_by() if server.signs_in else "",
         judge=server.workspace.models.judge_summary(),
         leaves=tuple(host for host in reached(settings) if not server.workspace.setup.agreed(host)),
         modes=tuple(Mode),

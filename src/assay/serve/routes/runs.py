@@ -17,7 +17,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import Field, StringConstraints
 
 from assay.answer import citations, render
-from assay.answer.claim_details import show_workings
+from assay.answer.claim_details import shown_details
 from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.events import FeedbackKind
@@ -297,13 +297,13 @@ def run_answer(run: schemas.PathId, workspace: CurrentWorkspace, format: AnswerF
     if found.answer is None:
         raise UserError(f"Run {run} has no answer yet.")
     cited = citations.of_answer(found.answer, found.evidence, workspace.documents.get)
-    workings = show_workings(found.answer, found.evidence, workspace.documents.get)
+    details = shown_details(found.answer, found.evidence, workspace.documents.get)
     match format:
         case AnswerFormat.markdown:
-            return PlainTextResponse(render.as_markdown(found.answer, cited, workings), media_type=MEDIA_TYPES[format])
+            return PlainTextResponse(render.as_markdown(found.answer, cited, details), media_type=MEDIA_TYPES[format])
         case AnswerFormat.html:
             return HTMLResponse(
-                render.as_html(found.answer, cited, workings), headers={"Content-Security-Policy": _answer_policy()}
+                render.as_html(found.answer, cited, details), headers={"Content-Security-Policy": _answer_policy()}
             )
         case AnswerFormat.bibtex:
             return PlainTextResponse(render.as_bibtex(cited), media_type=MEDIA_TYPES[format])

@@ -73,20 +73,21 @@ def _proposed(given: ModelRequest) -> ProposedModel:
 @setup_router.get("")
 def model_connection(server: CurrentServer, who: Administrator) -> ModelConnection:
     """Which model is asked, where it is, and what is sent to it. The key is never shown."""
-    return server.workspace.setup.connection()
+    return server.workspace.setup.connection(shared=server.signs_in)
 
 
 @setup_router.post("/preview")
 def preview_model(given: ModelRequest, server: CurrentServer, who: Administrator) -> ModelConnection:
     """What would be sent to which machine with this model. Nothing is sent and nothing is changed."""
-    return server.workspace.setup.connection(_proposed(given))
+    return server.workspace.setup.connection(_proposed(given), shared=server.signs_in)
 
 
 @setup_router.post("/test")
 async def test_model(given: ModelRequest, server: CurrentServer, who: Administrator) -> ModelTestResponse:
     """Try the endpoint with a few test sentences; nothing of a document is among them. The machine must be agreed to, here
     or earlier. Nothing is changed."""
-    lines = await server.background.run(server.workspace.setup.test(_proposed(given), given.agree))
+    trial = server.workspace.setup.test(_proposed(given), given.agree, shared=server.signs_in)
+    lines = await server.background.run(trial)
     return ModelTestResponse(lines=tuple(lines))
 
 
@@ -95,10 +96,12 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Adminis
     """Ask this model from now on. The address and the agreement are stored, the key in a file that only the server's user can
     read."""
     by = who.principal.id
-    changed = await asyncio.to_thread(server.workspace.setup.connect, _proposed(given), given.agree, by=by)
+    changed = await asyncio.to_thread(
+        server.workspace.setup.connect, _proposed(given), given.agree, by=by, shared=server.signs_in
+    )
     server.workspace = server.workspace.with_settings(changed)
     log.info("%s has connected the model %r", who.principal.id, server.workspace.settings.llm_model)
-    return await asyncio.to_thread(server.workspace.setup.connection)
+    return await asyncio.to_thread(server.workspace.setup.connection, shared=server.signs_in)
 
 
 @setup_router.delete("")
@@ -107,7 +110,7 @@ async def disconnect_model(server: CurrentServer, who: Administrator) -> ModelCo
     changed = await asyncio.to_thread(server.workspace.setup.disconnect, by=who.principal.id)
     server.workspace = server.workspace.with_settings(changed)
     log.info("%s has disconnected the model", who.principal.id)
-    return await asyncio.to_thread(server.workspace.setup.connection)
+    return await asyncio.to_thread(server.workspace.setup.connection, shared=server.signs_in)
 
 
 @settings_router.get("")

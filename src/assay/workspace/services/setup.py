@@ -7,6 +7,7 @@ that it was not given for. What could send text elsewhere, run code, name files 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from assay.core.access import LOCAL
+from assay.core.codec import dumps
 from assay.core.errors import ModelError, UserError
 from assay.core.events import Checkpoint, SettingChanged
 from assay.core.private_files import write_private
@@ -33,6 +35,7 @@ from assay.core.settings import (
 from assay.governance.reviewing import parse_policy, parse_reviewers
 from assay.models import factory
 from assay.models.capability import describe_capability
+from assay.models.http import SAID
 from assay.models.llm import Role
 from assay.store import facts
 from assay.store.runs import records
@@ -44,6 +47,10 @@ from assay.workspace.types import Kind, ModelConnection, ProposedModel, Recipien
 KEY_FILE = "llm.key"  # in the workspace, readable by its owner alone
 CONNECTION = ("llm_base_url", "llm_model", "llm_api_key")
 OTHER_MODELS = (*(f"llm_{role}_model" for role in Role), "llm_fallback_model")  # names at the endpoint before
+
+MODELS = ("llm_base_url", "llm_model", *OTHER_MODELS, "embedder", "embedder_model", "reranker", "reranker_model")
+SET = "models set"  # a fact: the values of these settings, since when, and by whom
+CONFIGURATION = "the configuration"  # the file, a flag or the environment
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Questions": {
@@ -142,16 +149,57 @@ class Setup(Service):
 
     def write_changes(self, changed: Mapping[str, Any], by: str) -> None:
         """Write these settings to the workspace's file and record each. Without the file there is no record."""
-        with self.store.write() as connection:
-            for name, value in changed.items():
-                before, after = shown_value(getattr(self.settings, name)), shown_value(value)
-                if value != getattr(self.settings, name):
-                    records.note(connection, self.store, SettingChanged(name, before, after, by))
+        self.notice()  # what somebody changed in the file before is not this person's doing
+        with self.store.one_transaction():
+            self._record(
+                {
+                    name: (shown_value(getattr(self.settings, name)), shown_value(value))
+                    for name, value in changed.items()
+                    if value != getattr(self.settings, name)
+                },
+                by,
+            )
             plain = {name: v.get_secret_value() if isinstance(v, SecretStr) else v for name, v in changed.items()}
             write_settings(self.context.path, plain)
 
-    def connection(self, proposed: ProposedModel | None = None) -> ModelConnection:
-        """The present connection, or what a proposed one would mean. Nothing is sent and nothing is changed."""
+    def notice(self) -> None:
+        """Record that other models are set than those last recorded: somebody has changed the configuration."""
+        now, known = {name: shown_value(getattr(self.settings, name)) for name in MODELS}, self._models_set()
+        before = {name: known[name][0] if name in known else _default(name) for name in MODELS}
+        changed = {name: (before[name], now[name]) for name in MODELS if now[name] != before[name]}
+        if changed:
+            with self.store.one_transaction():
+                self._record(changed, CONFIGURATION)
+
+    def _record(self, changed: Mapping[str, tuple[str, str]], by: str) -> None:
+        """Record settings with the values before and after, and who set the models that are used now."""
+        models = self._models_set() | {name: (after, self.store.now(), by) for name, (_, after) in changed.items()}
+        with self.store.write() as connection:
+            for name, (before, after) in changed.items():
+                records.note(connection, self.store, SettingChanged(name, before, after, by))
+        facts.remember(self.store, SET, dumps({name: models[name] for name in MODELS if name in models}))
+
+    def _models_set(self) -> dict[str, tuple[str, str, str]]:
+        """By the names of settings: the value, since when, and who set it."""
+        return {name: tuple(each) for name, each in json.loads(facts.remembered(self.store, SET) or "{}").items()}
+
+    def written_by(self) -> str:
+        """Which model writes the answers, since when, and who chose it, in a sentence; empty without a model."""
+        if not factory.has_model(self.settings):
+            return ""
+        model = factory.models_by_role(self.settings)[Role.write][0]
+        host = urlsplit(self.settings.llm_base_url).netloc.rpartition("@")[2]
+        known = self._models_set()
+        latest = max(
+            (known[name][1:] for name in ("llm_base_url", "llm_model", *OTHER_MODELS) if name in known), default=None
+        )
+        where = f" at {host}" if host and not factory.is_provider(self.settings, model) else ""
+        chosen = f" since {latest[0][:16].replace('T', ' ')}, set by {latest[1]}" if latest else ""
+        return f"Answers are written by {model}{where}{chosen}."
+
+    def connection(self, proposed: ProposedModel | None = None, *, shared: bool = False) -> ModelConnection:
+        """The present connection, or what a proposed one would mean. Nothing is sent and nothing is changed. Where the
+        workspace is `shared` by people who sign in, an address on this machine needs consent like any other."""
         settings = self._with_model(proposed) if proposed else self.settings
         return ModelConnection(
             masked(settings.llm_base_url),
@@ -159,29 +207,33 @@ class Setup(Service):
             bool(settings.llm_api_key.get_secret_value()),
             tuple(
                 Recipient(host, tuple(factory.receives(settings, host)), facts.agreed(self.store, host))
-                for host in factory.reached(settings)
+                for host in factory.reached(settings, local=shared)
             ),
             tuple(name for each in CONNECTION if (name := f"{PREFIX}{each.upper()}") in os.environ),
         )
 
-    async def test(self, proposed: ProposedModel, agreed: Sequence[str] = ()) -> list[str]:
-        """Try an endpoint: what it can do, in words. Only test sentences are sent, and only where that was agreed to."""
+    async def test(self, proposed: ProposedModel, agreed: Sequence[str] = (), *, shared: bool = False) -> list[str]:
+        """Try an endpoint: what it can do, in words. Only test sentences are sent, and only where that was agreed to. Nothing
+        of an error's text is told where the workspace is shared: what has never answered as a model may be anything."""
         settings = self._with_model(proposed)
-        self._require_agreement(factory.model_hosts(settings), agreed)
+        self._require_agreement(factory.model_hosts(settings, local=shared), agreed)
         tried = replace(self.context, settings=settings)
         try:
             can = await Models(tried).capability(
                 factory.llm_for(settings, settings.llm_model), settings.llm_model, anew=True
             )
         except ModelError as error:
-            raise ModelError(hider(settings)(str(error))) from None
+            told = str(error).partition(SAID)[0] if shared else str(error)
+            raise ModelError(hider(settings)(told)) from None
         return describe_capability(can)
 
-    def connect(self, proposed: ProposedModel, agreed: Sequence[str] = (), *, by: str = LOCAL.id) -> Settings:
+    def connect(
+        self, proposed: ProposedModel, agreed: Sequence[str] = (), *, by: str = LOCAL.id, shared: bool = False
+    ) -> Settings:
         """Store the connection and the agreement, and return the settings from here on. Each change is recorded."""
         settings = self._with_model(proposed)
-        hosts = factory.reached(settings)
-        self._require_agreement(factory.model_hosts(settings), agreed)
+        hosts = factory.reached(settings, local=shared)
+        self._require_agreement(factory.model_hosts(settings, local=shared), agreed)
         changed = {name: getattr(settings, name) for name in (*CONNECTION, *OTHER_MODELS)}
         changed = {name: value for name, value in changed.items() if value != getattr(self.settings, name)}
         if changed:
@@ -215,7 +267,9 @@ class Setup(Service):
         key = SecretStr(proposed.key) if proposed.key else settings.llm_api_key if same else SecretStr("")
         others = {} if same else dict.fromkeys(OTHER_MODELS, "")
         own = {"llm_base_url": settings.llm_base_url if same else address, "llm_model": model, "llm_api_key": key}
-        return settings.model_copy(update=own | others)
+        found = settings.model_copy(update=own | others)
+        factory.require_allowed(found)
+        return found
 
     def _require_agreement(self, hosts: Sequence[str], agreed: Sequence[str]) -> None:
         for host in hosts:
@@ -255,6 +309,10 @@ def _fixed(settings: Settings, stored: Settings, name: str) -> str:
     if getattr(settings, name) != getattr(stored, name):
         return f"The server was started with another value than {FILE} has: start it again to change it."
     return ""
+
+
+def _default(name: str) -> str:
+    return shown_value(Settings.model_fields[name].default)
 
 
 def _check_address(address: str) -> None:

@@ -71,6 +71,7 @@ function blockView(/** @type {BlockView} */ block, /** @type {Cited} */ cited, /
     { class: ["block", block.opinion && "opinion"] },
     heading || opinion ? el("div", { class: "block-head" }, heading, opinion) : null,
     block.form === "table" ? tableOf(block, cited, context) : claimsOf(block, cited, context),
+    block.form === "list" ? null : factsOf(block.claims),
   );
 }
 
@@ -85,7 +86,7 @@ function claimsOf(/** @type {BlockView} */ block, /** @type {Cited} */ cited, /*
     return el(
       "ul",
       { class: ["claims", quoted && "quoted"] },
-      ...block.claims.map((claim) => el("li", { class: ["claim", claim.verdict] }, ...own(claim))),
+      ...block.claims.map((claim) => el("li", { class: ["claim", claim.verdict] }, ...own(claim), factsOf([claim]))),
     );
   }
   if (quoted) return el(
@@ -100,6 +101,12 @@ function claimsOf(/** @type {BlockView} */ block, /** @type {Cited} */ cited, /*
     el("span", { class: ["claim", claim.verdict] }, ...own(claim)),
   ));
   return line;
+}
+
+/** What the cells are that figures are from, always in sight. */
+function factsOf(/** @type {ClaimView[]} */ claims) {
+  const lines = [...new Set(claims.flatMap((claim) => claim.facts))];
+  return lines.length ? el("ul", { class: "facts small figures" }, ...lines.map((line) => el("li", { dir: "auto" }, line))) : null;
 }
 
 /** A claim's words, the last of them on one line with its marks. */

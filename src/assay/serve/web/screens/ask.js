@@ -194,5 +194,6 @@ function quietLines(/** @type {App} */ app) {
     app.me.admin ? [link("Agree, or choose another model"), "; until then, ask without a model (under Options)."] : "Until an administrator does, ask without a model (under Options).",
   );
   if (!app.me.model) return line("No model is set up: answers are quotations from your documents. ", app.me.admin ? link("Connect a model") : null);
-  return app.me.judge ? line(app.me.judge) : null;
+  const said = [app.me.written_by, app.me.judge].filter(Boolean).join(" ");
+  return said ? line(said) : null;
 }
