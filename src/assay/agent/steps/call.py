@@ -42,6 +42,7 @@ async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
         where=filter_for(run.where, context.tool_context.traits),
         found=before.found,
         evidence=before.evidence,
+        weighed=before.weighed,
         today=run.asked.today,
         mark=mark(run),
         consult=consult if run.asked.has_model else None,
