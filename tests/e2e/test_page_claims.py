@@ -48,7 +48,7 @@ def check(text: str, schema: Any) -> Any:
         rulings.append(
             {"claim": number, "words": words, "why": why, "verdict": "unsupported" if doubted else "supported"}
         )
-    return {"rulings": rulings} | ({"answers": True, "missing": ["the price of a lamp"], "search": ""} if asks else {})
+    return {"rulings": rulings} | ({"answers": True, "missing": ["the sales of ropes"], "search": ""} if asks else {})
 
 
 def shopkeeper(**other: Any) -> Script:
@@ -97,7 +97,7 @@ def test_a_claim_is_opened_by_keyboard_and_shows_what_it_rests_on(reads: Reads, 
     reader = reads(served)
     turn = answered(reader)
     page = reader.page
-    expect(turn).to_contain_text("Missing: the price of a lamp.")
+    expect(turn).to_contain_text("Missing: the sales of ropes.")
     expect(turn.get_by_text("✓ means “follows from the words shown”")).to_be_visible()
     expect(turn.locator("details.searched")).not_to_have_attribute("open", "")
     details = opened(turn, RISE)

@@ -34,7 +34,7 @@ INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_host
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
 OFFERS = "tests/hostile/test_offers.py"
 FORGED, COPIES = "tests/hostile/test_forged_erasure.py", "tests/hostile/test_erased_copies.py"
-RESTORED = "tests/hostile/test_restored.py"
+RESTORED, SHARED = "tests/hostile/test_restored.py", "tests/hostile/test_shared_originals.py"
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 SANDBOX, PARTIAL = "tests/ingest/test_sandbox_guards.py", "tests/ingest/test_partial_files.py"
@@ -578,6 +578,27 @@ GUARDS = (
         "            intake.blobs.put(sha, copy)\n"
         "            return await _read_copy(intake, source, sha, None, size, outcome, tally)\n",
         f"{COPIES}::test_the_same_bytes_that_are_added_elsewhere_while_they_are_erased_here_are_kept_there",
+    ),
+    Guard(
+        "a place for originals belongs to one workspace",
+        "store/blobs.py",
+        "    if not blobs.is_owned():\n        raise",
+        "    if False:\n        raise",
+        f"{SHARED}::test_a_place_that_is_anothers_is_refused_and_stays_as_it_is",
+    ),
+    Guard(
+        "a place with originals of others is not taken",
+        "store/blobs.py",
+        "if strange := there - owner.uses(there):",
+        "if strange := set[str]():",
+        f"{SHARED}::test_workspaces_that_share_a_place_already_are_told_and_move_apart",
+    ),
+    Guard(
+        "a restored backup has no places yet",
+        "governance/backup.py",
+        "            facts.forget_owner_mark(store)\n",
+        "",
+        f"{SHARED}::test_a_restored_backup_has_no_right_to_the_place_of_the_workspace_it_was_made_of",
     ),
     Guard(
         "a shared knowledge base is searched only when it is accepted",

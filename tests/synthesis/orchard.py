@@ -74,7 +74,7 @@ def asked(*documents: Document) -> Run:
 
 def context(*documents: Document) -> RunContext:
     """A kit that can read these documents."""
-    search_context: Any = SimpleNamespace(embedder=WordEmbedder())
+    search_context: Any = SimpleNamespace(embedder=WordEmbedder(), answer_model=None)
     nobody: Any = None
     held = {each.id: each for each in documents}
     return RunContext(ToolContext(search_context, nobody), Run.then, held.get)

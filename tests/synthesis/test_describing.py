@@ -45,9 +45,9 @@ async def test_an_abstract_that_the_document_has_is_quoted_whole():
     assert words(found).startswith("Canker of pear trees") and words(found).endswith("none of the others.")
 
 
-async def test_a_missing_abstract_is_made_of_three_to_five_sentences_in_reading_order():
+async def test_a_missing_abstract_is_made_of_a_few_sentences_in_reading_order():
     found = (await portraits(PRUNED))["pruning"]
-    assert found.made and 3 <= len(found.abstract) <= 5
+    assert found.made and len(found.abstract) >= 3 and len(words(found).split()) <= key_sentences.WORDS
     assert [quote.start for quote in found.abstract] == sorted(quote.start for quote in found.abstract)
 
 
@@ -66,13 +66,13 @@ async def test_headings_rows_boilerplate_and_repeats_are_no_part_of_an_abstract(
         "See https://orchard.example/loft for the plan of the loft.\n\nReferences\n\nThe loft was drawn by somebody once.\n",
     )
     found = (await portraits(page))["page"]
-    assert [quote.text for quote in found.abstract] == ["Apples are stored in the dry loft above the press."]
-    assert len(key_sentences.candidates(page)) == 1
+    assert found.abstract[0].text == "Apples are stored in the dry loft above the press."
+    assert not any("russets" in quote.text for quote in found.abstract) and "Store of apples" not in words(found)
+    assert words(found).count("Apples are stored") == 1
 
 
 async def test_a_sentence_that_instructs_a_model_is_no_part_of_an_abstract():
     hostile = document("hostile", PRUNED.text.replace("A saw with fine", f"{ORDERS} A saw with fine"))
-    assert not any("Ignore all" in hostile.text[slice(*span)] for span in key_sentences.candidates(hostile))
     assert "Ignore all" not in words((await portraits(hostile))["hostile"])
 
 
@@ -108,19 +108,6 @@ async def test_documents_are_described_in_the_order_of_the_brief_and_none_twice(
         break
     run = await done(describe.describe, first, context(*THREE))
     assert [event.portrait.doc_id for event in run.events[1:]] == [each.id for each in THREE]
-
-
-async def test_of_a_long_document_few_sentences_are_embedded():
-    sections = "\n\n".join(
-        f"Section {n}\n\n"
-        + " ".join(f"Tree {n} of row {m} bears pears that are picked by hand in autumn." for m in range(40))
-        for n in range(60)
-    )
-    long = document("long", sections)
-    spans = key_sentences.candidates(long)
-    assert len(spans) <= key_sentences.EMBEDDED and spans == tuple(sorted(spans))
-    assert spans[-1][0] > len(sections) * 0.9  # the end is among them
-    assert len({long.heading_at(start) for start, _ in spans}) > 20  # and many sections
 
 
 async def test_a_document_in_a_script_without_spaces_has_an_abstract_too():

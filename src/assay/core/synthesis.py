@@ -22,6 +22,9 @@ class Approach(StrEnum):
     agent = "agent"  # a short run of the agent for each question
 
 
+DISAGREE = (
+    "Where they disagree"  # heading of the quotations that contradict each other, in a text without a capable model
+)
 EXPERT, PLAIN, EXECUTIVE = "expert", "plain", "executive"  # predefined audiences; other values are free text
 
 

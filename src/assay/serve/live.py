@@ -13,6 +13,7 @@ from assay.core.access import Principal
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.events import Event, Failed
 from assay.core.run import Run
+from assay.governance.reviewing import shows_statements
 from assay.serve.background import BackgroundLoop, asks, in_background
 from assay.serve.run_registry import ActiveRun, RunRegistry
 from assay.serve.run_views import CANCELLED
@@ -211,7 +212,8 @@ class LiveRuns:
             return
         seq = len(run.events) - 1
         at, watched = workspace.questions.recorded_at(own.id, seq), workspace.reviews.may_be_needed(own.id)
-        frame = build_frame(workspace, seq, at, event, own.titles, watched=watched)
+        hides = not run.delivered and shows_statements(run.asked)
+        frame = build_frame(workspace, seq, at, event, own.titles, watched=watched, hides=hides)
         with self.runs.lock:
             own.frames.append(frame)
         self.runs.watchers.wake(own.id)

@@ -111,8 +111,8 @@ def notes(run: Run) -> tuple[str, ...]:
     notes: list[str] = []
     if not run.asked.has_model:
         notes.append(
-            "Made without a language model: the documents' own sentences, chosen by rule. A model would add how the "
-            "documents relate and questions that compare them."
+            "Made without a language model: the documents' own sentences. A model would add one text that tells them "
+            "together, how the documents relate, and questions that compare them."
         )
         if set(brief.audiences) != {"expert"}:
             notes.append("Texts for other readers need a model; they hold the same quotations.")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from itertools import pairwise
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -36,6 +37,7 @@ from assay.core.synthesis import (
 )
 from assay.core.types import Block, Claim, Document, Evidence, Quote, Shape
 
+TITLES = 3  # of documents, where nothing else says what an account is about
 MANY = 12  # above this many documents, the comparison is too wide for paper
 QUESTION_KINDS = {
     QuestionKind.theme: "broad theme",
@@ -62,7 +64,7 @@ NO_OTHERS = "No other relation between documents was found that quotations on bo
 NO_CONTRADICTIONS = "No contradiction was found that quotations on both sides bear out."
 PRINTED = (  # names of this module that templates use
     "KEPT MADE NO_RELATIONS NO_OTHERS NO_CONTRADICTIONS QUESTION_KINDS plural readability readability_in_short is_prose "
-    "has_kept omitted_claims byline"
+    "has_kept omitted_claims byline quoted_text"
 ).split()
 
 
@@ -115,7 +117,26 @@ class CoverageTable:
 
 
 def title(account: Synthesis) -> str:
-    return printable(account.brief.focus) or printable(account.question) or "Synthesis"
+    """What the account is about: its focus, the theme of its plan, or the titles of the first documents."""
+    first = [printable(each.title) for each in account.documents[:TITLES] if each.title]
+    more = len(account.brief.documents) - len(first)
+    titles = "; ".join(first) + (f" and {plural(more, 'more document')}" if more else "")
+    return printable(account.brief.focus) or printable(account.theme) or (titles if first else "Synthesis")
+
+
+def is_digest(account: Synthesis) -> bool:
+    """Whether it is in the documents' words alone. Accounts of earlier versions have relations without a model."""
+    return not account.models and all(each.type is RelationType.contradiction for each in account.relations)
+
+
+def quoted_text(block: Block) -> list[tuple[bool, Claim]]:
+    """The sentences of a document under its name, each with whether something is left out before it; empty if the block is
+    something else."""
+    quotes = [claim.quote for claim in block.claims if claim.quote]
+    if not block.heading or len(quotes) < len(block.claims) or len({each.doc_id for each in quotes}) != 1:
+        return []
+    gaps = [False, *(following.start - last.end > NEXT for last, following in pairwise(quotes))]
+    return list(zip(gaps, block.claims, strict=True))
 
 
 def made_by(account: Synthesis) -> str:
@@ -125,6 +146,7 @@ def made_by(account: Synthesis) -> str:
 def subtitle(account: Synthesis) -> str:
     """`A synthesis of 10 documents, made on 2026-01-01; written with a-model.`"""
     what = "A summary" if account.brief.pipeline is Pipeline.summary else "A synthesis"
+    what = "A digest" if is_digest(account) else what
     on = f", made on {printable(account.made_on)}" if account.made_on else ""
     return f"{what} of {plural(len(account.brief.documents), 'document')}{on}; {made_by(account)}."
 

@@ -52,27 +52,20 @@ async def describe(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Yield a portrait of each document that has none yet, in the order of the brief."""
     known = state.portraits(run)
     missing = [doc for doc in state.brief(run).documents if doc not in known]
-    async for event in run_in_order(_describe_document(context, doc) for doc in missing):
+    focus = state.brief(run).focus
+    async for event in run_in_order(_describe_document(context, doc, focus) for doc in missing):
         yield event
 
 
-async def _describe_document(context: RunContext, doc_id: str) -> Described:
+async def _describe_document(context: RunContext, doc_id: str, focus: str) -> Described:
     document = context.document(doc_id)
     if document is None:
         return Described(Portrait(doc_id, "", empty=GONE))
-    return Described(await _with_abstract(context, document, portrait_by_rule(document)))
-
-
-async def _with_abstract(context: RunContext, document: Document, portrait: Portrait) -> Portrait:
+    portrait = portrait_by_rule(document)
     if abstract := key_sentences.own_abstract(document):
-        return replace(portrait, abstract=abstract)
-    spans = key_sentences.candidates(document)
-    if not spans:
-        return replace(portrait, empty=SILENT)
-    vectors = await context.tool_context.search_context.embedder.queries(
-        [document.text[slice(*span)] for span in spans]
-    )
-    return replace(portrait, abstract=key_sentences.make_abstract(document, spans, vectors), made=True)
+        return Described(replace(portrait, abstract=abstract))
+    made = await key_sentences.pick(context, document, focus)
+    return Described(replace(portrait, abstract=made, made=True) if made else replace(portrait, empty=SILENT))
 
 
 # --- title, authors, year -------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from assay.answer.claims import quotations
 from assay.core.events import Drafted, Event
 from assay.core.events.synthesis import BY_RULES, Maker, combine_makers, stand_in
 from assay.core.run import Run
-from assay.core.synthesis import Insight, Pipeline, Relation, RelationType, Theme
+from assay.core.synthesis import DISAGREE, Insight, Pipeline, Relation, RelationType, Theme
 from assay.core.types import Block, Claim, Conflict, Quote, Shape
 from assay.language import facts
 from assay.models.cost import estimate_tokens, fit_to_tokens, pack
@@ -29,6 +29,7 @@ from assay.synthesis.material import Material, gather_material
 
 SHARE, MOST = 0.5, 24_000  # of the window for passages, points and plan in one request, and the most
 CITES, SENTENCES, PARAGRAPHS = 6, 40, 24  # in one reply
+AUTHORS, TITLE = 3, 24  # authors, and words of the title, in the heading of a document
 REPLY, LONGEST = 75, 4500  # reply tokens per point, and the most
 PLANNED = (
     "Follow the plan: one paragraph for each entry, in its order. The first is the thread of the whole: three to five "
@@ -39,7 +40,6 @@ FREE = (
     "document, in an order that leads from one thing to the next."
 )
 ONE = "One short paragraph about this document. Keep to its own sentences and words, and change as little as you can."
-DISAGREE = "Where they disagree"
 
 
 class SentenceReply(BaseModel, extra="forbid"):
@@ -423,7 +423,8 @@ def _digest(run: Run, of: Material) -> tuple[Block, ...]:
 def _heading(run: Run, doc: str) -> str:
     """Label, title, authors and year of a document, as far as they are known."""
     portrait = state.portraits(run)[doc]
-    parts = (state.labels(run)[doc], portrait.title, ", ".join(portrait.authors), portrait.year)
+    authors = ", ".join(portrait.authors[:AUTHORS]) + (" and others" if len(portrait.authors) > AUTHORS else "")
+    parts = (state.labels(run)[doc], " ".join(portrait.title.split()[:TITLE]), authors, portrait.year)
     return " · ".join(filter(None, parts))
 
 

@@ -26,7 +26,7 @@ from assay.core.synthesis import Insight, Pipeline, Question, QuestionKind
 from assay.core.types import Claim, Evidence, Passage, Verdict
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names
-from assay.language.quotation import locate_quote
+from assay.language.quotation import lies_in, locate_quote
 from assay.language.sentences import is_statement
 from assay.language.terms import content_terms
 from assay.models.cost import estimate_tokens, fit_to_tokens, pack
@@ -361,13 +361,19 @@ async def _settle(
 
 async def _by_rule(run: Run, context: RunContext, doc: str, document: Documents, maker: Maker) -> list[Event]:
     """The key sentences of a document, quoted."""
-    points = _Points(run, doc, {state.evidence_key(each): each for each in _read_passages(run, doc)}, document)
-    source = document(doc)
+    source, portrait = document(doc), state.portraits(run)[doc]
+    quotes = portrait.abstract if portrait.made else ()
+    if source is not None and not quotes:
+        quotes = await key_sentences.pick(context, source, state.brief(run).focus)
+    passages = _read_passages(run, doc)
+    if any(not any(lies_in(words, each) for each in passages) for words in quotes):
+        passages += [hit.passage for hit in await context.tool_context.passages(doc)]
+    points = _Points(run, doc, {state.evidence_key(each): each for each in passages}, document)
     known = {insight.claim.quote for insight in state.points(run)}
-    if source is not None:
-        for key, words in await key_sentences.pick(context, source, points.passages, state.brief(run).focus):
-            if words not in known:
-                points.add(Claim("", (key,), quote=words))
+    for words in quotes:
+        key = next((key for key, each in points.passages.items() if lies_in(words, each)), "")
+        if key and words not in known:
+            points.add(Claim("", (key,), quote=words))
     return points.events(replace(maker, by=BY_RULES.by))
 
 

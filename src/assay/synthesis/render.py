@@ -18,7 +18,8 @@ from typing import Any
 from markupsafe import Markup
 
 from assay.answer.render import OPINION, OUTCOME_TEXT, claim_text
-from assay.core.synthesis import EXECUTIVE, EXPERT, PLAIN, Pipeline, Relation, RelationType, Synthesis
+from assay.core.synthesis import DISAGREE, EXECUTIVE, EXPERT, PLAIN, Pipeline, Relation, RelationType, Synthesis
+from assay.core.types import file_name
 from assay.synthesis import content
 from assay.synthesis.circle import Circle, MapLabel, Point, place_on_circle, width
 from assay.synthesis.content import (
@@ -103,33 +104,44 @@ def _values(account: Synthesis, document: FindDocument) -> dict[str, Any]:
         **{name: getattr(content, name) for name in content.PRINTED},
     }
     others = sum(map(len, values["other_relations"].values()))
-    # By rule only contradictions are found. Accounts of earlier versions have other relations without a model, too.
-    values["is_related"] = values["is_deep"] and bool(account.models or others)
+    digest = values["is_digest"] = content.is_digest(account)
+    values["is_related"] = values["is_deep"] and not digest
+    differing = bool(values["contradictions"]) if digest else values["is_deep"]
+    values["blocks"] = [each for each in account.narrative.blocks if not (digest and each.heading == DISAGREE)]
+    rows = [(notes.label(row.doc_id), notes.title(row.doc_id), row.reason) for row in account.ledger if row.reason]
+    files = [("", file_name(uri), "the file could not be read") for uri in account.narrative.unread]
+    values["unread"] = [*rows, *files] if digest else []
     values["comparison_labels"] = [notes.label(doc) for doc in values["comparison"].documents]
-    return values | {"headings": _headings(notes, values, others), "relations_open": others <= OPEN_RELATIONS}
+    return values | {
+        "headings": _headings(notes, values, others, differing),
+        "relations_open": others <= OPEN_RELATIONS,
+    }
 
 
-def _headings(notes: Footnotes, values: dict[str, Any], others: int) -> dict[str, str]:
-    """The non-empty sections in order: id → heading."""
+def _headings(notes: Footnotes, values: dict[str, Any], others: int, differing: bool) -> dict[str, str]:
+    """The non-empty sections in order: id → heading. A digest has what it quotes, what differs, and what was not read."""
     account, found = notes.account, notes.account.diagnostics
+    told = not values["is_digest"]
+    differ = f"{'Contradictions' if told else DISAGREE} ({len(values['contradictions'])})"
     return {
         id: heading
         for id, heading, present in (
             ("account", "The account", True),
             ("spine", "Theme and plan", account.theme or values["named_themes"]),
             ("left-out", "Left out", account.left_out),
-            ("coverage", "Coverage", account.ledger),
+            ("coverage", "Coverage", told and account.ledger),
             ("map", "Map of relations", values["is_related"]),
             ("comparison", "Comparison", values["comparison"].rows),
-            ("contradictions", f"Contradictions ({len(values['contradictions'])})", values["is_deep"]),
+            ("contradictions", differ, differing),
+            ("unread", "Could not be read", values["unread"]),
             ("relations", f"Other relations ({others})", values["is_related"]),
             ("questions", f"Questions ({len(account.questions)})", account.questions),
-            ("documents", f"Documents ({len(account.brief.documents)})", account.brief.documents),
-            ("quotations", f"Quotations ({len(values['cited'])})", values["cited"]),
+            ("documents", f"Documents ({len(account.brief.documents)})", told and account.brief.documents),
+            ("quotations", f"Quotations ({len(values['cited'])})", told and values["cited"]),
             (
                 "diagnostics",
                 "Diagnostics",
-                any(values["counts"].values()) or found.reading or found.dropped or found.rerankers,
+                told and (any(values["counts"].values()) or found.reading or found.dropped or found.rerankers),
             ),
             ("method", "Method and cost", True),
         )

@@ -10,6 +10,7 @@ import { failed, icon, loading, segments } from "../lib/ui.js";
 import { relationMap } from "./relation_map.js";
 import { standing } from "../screens/runs.js";
 
+const DISAGREE = "Where they disagree"; // the heading of contradictions in a digest: they stand above
 const SHOWN = 20; // relations of one type at first
 /** @type {Words} */
 const AUDIENCES = { expert: "Expert", plain: "Plain language", executive: "Executive" };
@@ -106,7 +107,8 @@ function text(/** @type {Recorded["Synthesis"]} */ account, /** @type {RunView} 
   const holder = el("div", {});
   const versions = account.translations ?? [];
   const told = account.relations.some((each) => each.type === "contradiction"); // above, with both sides
-  const expert = () => (run.answer ? answerBody(told ? { ...run.answer, conflicts: [] } : run.answer, context) : null);
+  const once = (/** @type {NonNullable<RunView["answer"]>} */ answer) => ({ ...answer, conflicts: [], blocks: answer.blocks.filter((each) => each.heading !== DISAGREE) });
+  const expert = () => (run.answer ? answerBody(told ? once(run.answer) : run.answer, context) : null);
   const show = (/** @type {string} */ audience) => {
     const version = versions.find((each) => each.audience === audience);
     fill(holder, version ? translated(version, run, context) : expert());
