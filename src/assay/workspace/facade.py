@@ -20,7 +20,7 @@ from assay.store import erasure
 from assay.store.access import rights
 from assay.store.database import STATE, claim, open_store, state_address
 from assay.workspace.context import WorkspaceContext
-from assay.workspace.types import DEFAULT_BASE, AskOptions
+from assay.workspace.types import DEFAULT_BASE, AskOptions, check_length
 
 if TYPE_CHECKING:
     from assay.ingest.pipeline import Progress
@@ -126,6 +126,7 @@ class Workspace(WorkspaceContext):
 
     async def search(self, query: str, k: int = 10, where: SearchFilters | None = None) -> list[Hit]:
         """The k best passages for a query."""
+        check_length(query.strip())
         from assay.index.retrieve import retrieve
         from assay.index.search_filter import filter_for
 

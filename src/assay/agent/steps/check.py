@@ -109,13 +109,13 @@ def by_code(run: Run, context: RunContext) -> Callable[[int, Claim], Claim]:
     sources = context.sources(run)
     document = cache(context.document)  # a synthesis has hundreds of claims on few documents
     standing = unchanged_evidence(run.evidence, document)
-    capable = run.asked.has_model and not context.small(Role.check) and not context.small(Role.write)
+    small = not run.asked.has_model or context.small(Role.check) or context.small(Role.write)
 
     def ruled(place: int, claim: Claim) -> Claim:
         if claim.quote is not None or claim.derived is not None:
             return context.judge.verify(claim, run.evidence, document)
         judged = context.judge.by_rule(claim, standing, sources)
-        asks = capable and place not in run.revised and not claim.edited and context.judge.needs_model(judged)
+        asks = not small and place not in run.revised and not claim.edited and context.judge.needs_model(judged)
         why = cells.without_cell(judged, standing, sources.tables) if asks else ""
         return unsupported(judged, why) if why else judged
 
