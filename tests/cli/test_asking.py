@@ -13,6 +13,7 @@ from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Typed, looked_up, r
 
 from assay.cli import config
 from assay.cli.follow import REMARK, never_needed_the_loop
+from assay.cli.runs import CHAINED
 from assay.core.events import Asked, Mode, RoleModel, Route, Routed
 from assay.store import facts
 from assay.store.runs import records
@@ -314,7 +315,7 @@ def test_a_trace_has_a_line_for_every_event(typed: Typed, noted: Workspace, mode
     done = typed("trace", run)
     lines = [line for line in done.out.splitlines() if not line.startswith(BELOW)]
     events = noted.questions.run(run).events
-    assert len(lines) == len(events) + 1 and lines[-1] == "The record is whole."
+    assert len(lines) == len(events) + 1 and lines[-1] == CHAINED
     for line, event in zip(lines, events, strict=False):
         assert f"  {type(event).__name__} " in line and len(line.split(type(event).__name__, 1)[1].strip()) > 3
     assert re.search(r"ModelReplied  +route: [a-z ]+ · scripted · \d+ \+ \d+ tokens · \d+\.\d s", done.out)

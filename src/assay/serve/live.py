@@ -14,7 +14,7 @@ from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.events import Event, Failed
 from assay.core.run import Run
 from assay.governance.reviewing import shows_statements
-from assay.serve.background import BackgroundLoop, in_background
+from assay.serve.background import BackgroundLoop, asks, in_background
 from assay.serve.run_registry import ActiveRun, RunRegistry
 from assay.serve.run_views import CANCELLED
 from assay.serve.stream import build_frame
@@ -138,6 +138,7 @@ class LiveRuns:
                 raise  # otherwise another process has noticed the decision first
 
     async def _carry(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
+        asks.set(own.who)
         try:
             async for run, event in steps:
                 own.run = run
