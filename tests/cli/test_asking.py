@@ -325,7 +325,7 @@ def test_a_trace_has_what_the_judge_said_and_what_carries_a_claim(typed: Typed, 
     model(researched(check=supported("both sentences together", missing=["the name of the paint"])))
     run = run_in(typed("ask", QUESTION).err)
     lines = typed("trace", run).out.splitlines()
-    asked = next(place for place, line in enumerate(lines) if "  check · scripted · " in line)
+    asked = next(place for place, line in enumerate(lines) if "  check: " in line and " · scripted · " in line)
     assert lines[asked + 1 : asked + 3] == [
         f"{BELOW}1. supported: both sentences together",
         f"{BELOW}as an answer: missing: the name of the paint",
