@@ -101,15 +101,6 @@ def groups() -> list[Group]:
             {"multi-hop": ("R@5",)},
         ),
         Group(
-            "questions split in two",
-            ("agent/steps/plan.py",),
-            {
-                "assay.agent.steps.plan.split_question": nothing(None),
-                "assay.agent.steps.plan.split_compound": nothing(()),
-            },
-            {"multi-hop": ("R@5",), "extracts": ()},
-        ),
-        Group(
             "dates in text",
             ("language/dates.py",),
             {"assay.language.dates.dates": nothing([]), "assay.language.dates.days_of": nothing(frozenset())},

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from assay.store.blobs import MARK
+
 
 @functools.cache
 def _server() -> str:
@@ -35,9 +37,10 @@ def new_bucket(*, versioned: bool = False) -> str:
 
 
 def content(address: str) -> bytes:
-    """Everything that is in a bucket."""
+    """Everything that is in a bucket, but for the mark of its owner."""
     name = address.removeprefix("s3://").partition("/")[0]
-    return b"".join(_client().get_object(Bucket=name, Key=key)["Body"].read() for key in keys(f"s3://{name}"))
+    found = [key for key in keys(f"s3://{name}") if not key.endswith(MARK)]
+    return b"".join(_client().get_object(Bucket=name, Key=key)["Body"].read() for key in found)
 
 
 def keys(address: str) -> list[str]:

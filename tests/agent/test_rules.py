@@ -8,7 +8,6 @@ import pytest
 
 from assay.agent import hop_ranking
 from assay.agent.hop_ranking import HopSettings, Lead, PastSearch
-from assay.agent.steps import plan
 from assay.core.types import Hit, Passage
 from assay.language.terms import content_terms
 
@@ -207,24 +206,6 @@ def test_the_bracket_that_tells_namesakes_apart_is_no_part_of_a_name(title: str)
 def test_the_weights_of_the_question_add_up_to_one():
     board = hop_ranking.score_passages(QUESTION, play(QUESTION, HopSettings())[0], HopSettings())
     assert math.isclose(sum(board.weights.values()), 1.0)
-
-
-@pytest.mark.parametrize(
-    ("question", "parts"),
-    [
-        (
-            "Who tends the light, and how tall is the tower?",
-            ["Who tends the light?", "How tall is the tower?"],
-        ),
-        ("When was it built and by whom was the tower paid?", ["When was it built?", "By whom was the tower paid?"]),
-        ("Who tends the light, and how old is she?", ["Who tends the light, and how old is she?"]),
-        ("Which is longer, the Oda or the Vesk and its arms?", ["Which is longer, the Oda or the Vesk and its arms?"]),
-        ("How long is it?", ["How long is it?"]),
-    ],
-)
-def test_questions_that_are_joined_become_steps_that_run_side_by_side(question: str, parts: list[str]):
-    planned = plan.plan_by_rule(question)
-    assert [step.question for step in planned.steps] == parts and not any(step.needs for step in planned.steps)
 
 
 def test_the_unit_of_a_figure_is_not_followed():

@@ -18,10 +18,7 @@ from assay.answer.extracts import (
     at_most_perhaps,
     best_passages,
     choose,
-    claim,
     draft,
-    mark_words,
-    merged,
     pieces,
     read_pieces,
     worth_reading,
@@ -169,12 +166,6 @@ def test_what_only_stands_above_a_piece_is_not_marked_in_it():
     assert read(document("Kept for 90 days."), 0.9, "Handbook").mark is None
 
 
-def test_a_name_is_marked_where_it_stands():
-    quote = Quote("d1", 10, 25, "built by Ann Ro")
-    assert mark_words("Ann Ro", quote) == Quote("d1", 19, 25, "Ann Ro")
-    assert mark_words("Bob", quote) is None
-
-
 # --- choice -----------------------------------------------------------------------------------------------------------
 
 
@@ -219,13 +210,6 @@ def test_one_probability_decides_what_is_said_of_extracts(
 def test_what_replaces_a_models_answer_is_at_most_perhaps_one():
     made = draft(QUESTION, [read(document("Raw telemetry is kept."), 0.99)], calibrated=True)
     assert at_most_perhaps(made).probability is None and at_most_perhaps(made).blocks
-
-
-def test_an_extract_for_two_questions_is_shown_once_with_both_marks():
-    source = document("Ann built it in 1958.")
-    one, other = (claim(read(source, 0.9, words)) for words in ("Ann", "1958"))
-    (both,) = merged([one, other])
-    assert [mark.text for mark in both.marks] == ["Ann", "1958"]
 
 
 # --- what differs -----------------------------------------------------------------------------------------------------

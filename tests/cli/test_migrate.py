@@ -11,6 +11,7 @@ from s3_server import content, new_bucket
 from terminal import Typed
 
 from assay.core.settings import load_settings
+from assay.store.blobs import FolderBlobs
 from assay.workspace.facade import Workspace, open_workspace
 
 
@@ -72,7 +73,7 @@ def test_originals_move_and_are_read_backed_up_and_erased_there(
     assert document is not None
     before = noted.documents.original(document)
     moved = json.loads(typed("migrate", "--blobs", to, "--json").out)
-    assert moved == {"to": to, "originals": len(others) + 1}
+    assert moved == {"to": to, "originals": len(others) + 1, "left": 0}
     assert before and not [path for path in own.rglob("*") if path.is_file()]
     assert typed("migrate", "--blobs", to).code == 2
     with open_workspace(noted.path) as opened:
@@ -88,4 +89,4 @@ def test_originals_move_and_are_read_backed_up_and_erased_there(
     with open_workspace(again) as restored:
         assert restored.settings.blobs == "" and restored.documents.original(document) == before
     assert typed("migrate", "--blobs", "folder").code == 0
-    assert len([path for path in own.rglob("*") if path.is_file()]) == len(others) and not list(blobs.digests())
+    assert len(list(FolderBlobs(own).digests())) == len(others) and not list(blobs.digests())

@@ -85,7 +85,7 @@ def test_originals_move_and_a_move_that_stopped_goes_on(blobs: Blobs, tmp_path: 
         file.write(b"half")
         file.close()
         blobs.put(kept[1], copy)
-    assert copy_blobs(source, blobs) == copy_blobs(source, blobs) == 4
+    assert copy_blobs(source, blobs, kept) == copy_blobs(source, blobs, kept) == 4
     assert [read(blobs, digest) for digest in kept] == [f"document {n}".encode() for n in range(4)]
 
 
@@ -94,7 +94,7 @@ def test_an_original_that_has_changed_is_not_moved(blobs: Blobs, tmp_path: Path)
     digest = keep(source, b"as it was")
     (tmp_path / "source" / "originals" / digest[:2] / digest).write_bytes(b"as it is")
     with pytest.raises(StoreError, match="nothing was moved"):
-        copy_blobs(source, blobs)
+        copy_blobs(source, blobs, [digest])
 
 
 def test_other_files_in_the_folder_are_not_originals(tmp_path: Path):

@@ -34,7 +34,8 @@ INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_host
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
 OFFERS = "tests/hostile/test_offers.py"
 FORGED, COPIES = "tests/hostile/test_forged_erasure.py", "tests/hostile/test_erased_copies.py"
-RESTORED = "tests/hostile/test_restored.py"
+RIGHTS = "tests/hostile/test_recorded_rights.py"
+RESTORED, SHARED = "tests/hostile/test_restored.py", "tests/hostile/test_shared_originals.py"
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 SANDBOX, PARTIAL = "tests/ingest/test_sandbox_guards.py", "tests/ingest/test_partial_files.py"
@@ -578,6 +579,48 @@ GUARDS = (
         "            intake.blobs.put(sha, copy)\n"
         "            return await _read_copy(intake, source, sha, None, size, outcome, tally)\n",
         f"{COPIES}::test_the_same_bytes_that_are_added_elsewhere_while_they_are_erased_here_are_kept_there",
+    ),
+    Guard(
+        "rights are held against the record",
+        "governance/audit/verify.py",
+        "            found += _right_faults(connection)\n",
+        "",
+        f"{RIGHTS}::test_a_right_that_was_written_past_assay_is_a_fault",
+    ),
+    Guard(
+        "stored words are held against the record",
+        "governance/audit/verify.py",
+        "digest(stored[int(start) : int(end)]) == covered",
+        "True",
+        f"{RIGHTS}::test_stored_words_that_were_changed_are_a_fault_with_the_record_that_refers_to_them",
+    ),
+    Guard(
+        "the record is called whole up to its last seal alone",
+        "governance/audit/verify.py",
+        'return f"The record is whole up to its last seal. It is unsealed since {self.unsealed_since}."',
+        'return "The record is whole."',
+        f"{RIGHTS}::test_records_that_were_cut_or_rewritten_after_the_last_seal_are_not_called_whole",
+    ),
+    Guard(
+        "a place for originals belongs to one workspace",
+        "store/blobs.py",
+        "    if not blobs.is_owned():\n        raise",
+        "    if False:\n        raise",
+        f"{SHARED}::test_a_place_that_is_anothers_is_refused_and_stays_as_it_is",
+    ),
+    Guard(
+        "a place with originals of others is not taken",
+        "store/blobs.py",
+        "if strange := there - owner.uses(there):",
+        "if strange := set[str]():",
+        f"{SHARED}::test_workspaces_that_share_a_place_already_are_told_and_move_apart",
+    ),
+    Guard(
+        "a restored backup has no places yet",
+        "governance/backup.py",
+        "            facts.forget_owner_mark(store)\n",
+        "",
+        f"{SHARED}::test_a_restored_backup_has_no_right_to_the_place_of_the_workspace_it_was_made_of",
     ),
     Guard(
         "a shared knowledge base is searched only when it is accepted",

@@ -323,7 +323,7 @@ def test_a_base_can_be_deleted_with_everything_in_it(opened: Workspace, folder: 
     add(opened, folder)
     asyncio.run(opened.records.erase_base("default"))
     assert opened.documents.listing() == [] and not opened.scope().bases
-    assert not [file for file in (opened.path / "originals").rglob("*") if file.is_file()]
+    assert not list(opened.context.blobs.digests())
 
 
 def test_a_copy_of_a_file_that_has_since_changed_is_not_a_duplicate(opened: Workspace, folder: Path):
@@ -346,7 +346,7 @@ def test_removing_a_document_removes_its_earlier_versions_and_its_vectors_too(op
         from assay.store.schema import texts
 
         assert not connection.execute(table.select()).all() and not connection.execute(texts.select()).all()
-    assert not [file for file in (opened.path / "originals").rglob("*") if file.is_file()]
+    assert not list(opened.context.blobs.digests())
     assert embedding_cache.size(opened.context.cache) == 0
 
 
@@ -484,7 +484,7 @@ def test_removing_a_document_that_was_moved_removes_what_it_said_in_its_old_plac
         from assay.store.schema import texts
 
         assert not connection.execute(texts.select()).all()
-    assert not [file for file in (opened.path / "originals").rglob("*") if file.is_file()]
+    assert not list(opened.context.blobs.digests())
 
 
 def test_two_adds_in_one_process_wait_for_each_other_without_blocking(opened: Workspace, folder: Path):

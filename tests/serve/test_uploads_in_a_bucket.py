@@ -127,7 +127,7 @@ def test_a_base_that_is_erased_takes_what_waits_for_it_along(alone: tuple[Served
         send(client, [("a.txt", WORDS)], "gone")
         kept = send(client, [("b.txt", b"For another one.")]).json()["id"]
     asyncio.run(at.server.workspace.records.erase_base("gone"))  # as a command beside the server does
-    assert [key.split("/")[-2] for key in keys(blobs)] == [kept]
+    assert [key.split("/")[-2] for key in keys(f"{blobs}/uploads/")] == [kept]
 
 
 def test_a_person_who_is_erased_takes_what_waits_along(folder: Path):
@@ -137,14 +137,14 @@ def test_a_person_who_is_erased_takes_what_waits_along(folder: Path):
             send(editor, [("a.txt", WORDS)])
             kept = send(reader, [("b.txt", b"Another person's.")]).json()["id"]
         asyncio.run(people.at.server.workspace.records.erase_person("editor", with_documents=True))
-    assert [key.split("/")[-2] for key in keys(blobs)] == [kept]
+    assert [key.split("/")[-2] for key in keys(f"{blobs}/uploads/")] == [kept]
 
 
 def test_who_has_no_room_left_puts_nothing_into_the_bucket(folder: Path):
     blobs = new_bucket()
     with served(folder, blobs=blobs, serve_megabytes_per_person=1, file_max_megabytes=1) as at, at.client() as client:
         assert send(client, [("a.txt", b" " * 1_200_000)]).status_code == 413
-        assert keys(blobs) == [] and client.get("/api/jobs").json() == []
+        assert keys(f"{blobs}/uploads/") == [] and client.get("/api/jobs").json() == []
 
 
 def test_a_storage_that_cannot_be_used_is_told_and_nothing_is_kept(folder: Path):

@@ -16,7 +16,6 @@ from assay.core.events import Drafted
 from assay.core.tables import tables_within
 from assay.core.types import BETWEEN, Block, Claim, Conflict, Document, Evidence, Quote, Shape
 from assay.language.injection import is_command
-from assay.language.quotation import locate_quote
 from assay.language.sentences import WIDE, split_sentences
 from assay.language.terms import fold_case
 from assay.models.llm import Reading
@@ -240,30 +239,22 @@ def _marks_same(one: ReadPiece, other: ReadPiece) -> bool:
     return bool(ours and theirs) and (ours <= theirs or theirs <= ours)
 
 
-def claim(read: ReadPiece, *marks: Quote | None) -> Claim:
-    """An extract as a claim: a quotation with its marks."""
-    given = [mark for mark in (read.mark, *marks) if mark is not None]
-    return Claim("", (read.piece.key,), quote=read.piece.quote, marks=tuple(dict.fromkeys(given)))
+def claim(read: ReadPiece) -> Claim:
+    """An extract as a claim: a quotation with its mark."""
+    return Claim("", (read.piece.key,), quote=read.piece.quote, marks=(read.mark,) if read.mark else ())
 
 
 def draft(question: str, read: Sequence[ReadPiece], *, calibrated: bool) -> Drafted:
-    """The extracts for a question; beside one that is found, only such as perhaps answer, too. Values that differ are shown
-    side by side; more is not said of them."""
+    """The extracts for a question; beside one that is found, only such as perhaps answer, too. They are only the nearest, if
+    none is likely to answer. Values that differ are shown side by side; more is not said of them."""
     chosen = choose(read)
     if calibrated and (best_probability(chosen) or 0.0) >= FOUND:
         chosen = [each for each in chosen if each.probability >= PERHAPS]
     chosen, conflicts = with_conflicts(question, chosen, read)
-    return drafted([claim(each) for each in chosen], best_probability(chosen), conflicts, calibrated=calibrated)
-
-
-def drafted(
-    claims: Sequence[Claim], probability: float | None, conflicts: Sequence[Conflict] = (), *, calibrated: bool
-) -> Drafted:
-    """A draft of these extracts: they are only the nearest ones, if none is likely to answer."""
-    sure = probability if calibrated else None
+    claims, sure = tuple(map(claim, chosen)), best_probability(chosen) if calibrated else None
     if not claims or (sure is not None and sure < PERHAPS):
-        return Drafted((), Shape.list, near=tuple(claims), probability=sure)
-    return Drafted((Block(tuple(claims)),), Shape.list, tuple(conflicts), probability=sure)
+        return Drafted((), Shape.list, near=claims, probability=sure)
+    return Drafted((Block(claims),), Shape.list, tuple(conflicts), probability=sure)
 
 
 def as_nearest(draft: Drafted) -> Drafted:
@@ -275,25 +266,6 @@ def as_nearest(draft: Drafted) -> Drafted:
 def at_most_perhaps(draft: Drafted) -> Drafted:
     """A draft that is not said to have been found, whatever its probability."""
     return replace(draft, probability=None) if draft.blocks else draft
-
-
-def merged(claims: Sequence[Claim]) -> list[Claim]:
-    """The extracts, each once, with all its marks; no more than are shown."""
-    found: dict[Quote | None, Claim] = {}
-    for each in claims:
-        known = found.get(each.quote)
-        found[each.quote] = replace(known, marks=tuple(dict.fromkeys(known.marks + each.marks))) if known else each
-    return list(found.values())[:SHOWN]
-
-
-def mark_words(words: str, within: Quote) -> Quote | None:
-    """Where words stand in a quotation, if they do."""
-    span = locate_quote(words, within.text)
-    return (
-        Quote(within.doc_id, within.start + span[0], within.start + span[1], within.text[slice(*span)])
-        if span
-        else None
-    )
 
 
 def best_probability(read: Sequence[ReadPiece]) -> float | None:

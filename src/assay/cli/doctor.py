@@ -108,6 +108,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     if has_workspace(folder):
         yield _line("permissions", *_permissions(folder))
         yield _line("documents", *_documents(folder))
+        yield _line("originals", *_originals(folder, settings, offline=offline))
     free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
     yield _line("disk", free > 1_000_000_000, f"{free / 1e9:.1f} GB free")
     for found in checks(folder, settings, not_agreed(folder, reached(settings)), offline=offline):
@@ -180,8 +181,27 @@ def _blobs(place: str, folder: Path, *, offline: bool) -> Finding:
     """Whether originals can be kept there, and what the place does not promise."""
     if offline and is_bucket(place):
         return None, f"{place} was not tried: --offline"
-    limits = open_blobs(place, folder).check()
+    if has_workspace(folder):
+        with open_workspace(folder) as opened:
+            limits = opened.context.blobs.check()
+    else:
+        limits = open_blobs(place, folder).check()
     return (None if limits else True), " ".join([f"originals are kept in {place}.", *limits])
+
+
+@_or_error
+def _originals(folder: Path, settings: Settings, *, offline: bool) -> Finding:
+    """Whether the stored bytes of every document are there."""
+    if offline and is_bucket(settings.blobs):
+        return None, f"not looked for in {settings.blobs}: --offline"
+    with open_workspace(folder) as opened:
+        missing = opened.records.missing_originals()
+    if not missing:
+        return True, "the stored bytes of every document are there"
+    return (
+        False,
+        f"{len(missing)} are missing, of {', '.join(missing[:3])}. Add these files again, or restore a backup.",
+    )
 
 
 @_or_error

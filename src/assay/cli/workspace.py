@@ -130,8 +130,10 @@ def migrate(
         folder = opened.path
         with server_lock(folder, UserError("A server is using this workspace. Stop it, then move.")):
             if blobs:
-                data = {"to": blobs, "originals": _move_originals(opened, "" if blobs == TO_FOLDER else blobs)}
-                words = f"Moved {data['originals']:,} originals; each copy was compared with its digest."
+                moved, left = _move_originals(opened, "" if blobs == TO_FOLDER else blobs)
+                data = {"to": blobs, "originals": moved, "left": left}
+                stay = f" {left:,} are still at the former place: other workspaces may use them." if left else ""
+                words = f"Moved {moved:,} originals; each copy was compared with its digest.{stay}"
             elif index:
                 moved = asyncio.run(_move_index(opened, index))
                 data = {"to": index, "passages": moved}
@@ -172,11 +174,10 @@ async def _move_index(opened: Opened, index: str) -> dict[str, int]:
     return moved
 
 
-def _move_originals(opened: Opened, place: str) -> int:
+def _move_originals(opened: Opened, place: str) -> tuple[int, int]:
     moved = opened.records.copy_originals(place)
     write_settings(opened.path, {"blobs": place})
-    opened.records.drop_originals()  # last, as above
-    return moved
+    return moved, opened.records.drop_originals()  # last, as above
 
 
 IN_THE_FOLDER = {"state": "", "index": "lance", "blobs": ""}  # where a setting leaves that part of a workspace

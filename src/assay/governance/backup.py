@@ -11,9 +11,9 @@ from pathlib import Path
 
 from assay.core.errors import UserError
 from assay.core.private_files import create_private
-from assay.store import jobs
+from assay.store import documents, facts, jobs
 from assay.store.access import members
-from assay.store.blobs import ORIGINALS, UPLOADS, Blobs, FolderBlobs, Uploads
+from assay.store.blobs import MARK, ORIGINALS, UPLOADS, Blobs, FolderBlobs, Uploads
 from assay.store.database import Store, copy_state, open_store
 from assay.store.dialect import insert_or_replace
 from assay.store.schema import backups
@@ -61,7 +61,7 @@ def backup(folder: Path, store: Store, to: Path, blobs: Blobs | None = None, upl
                 for each in _files(folder):
                     archive.add(each, arcname=str(each.relative_to(folder)), recursive=False)
                 if blobs is not None:
-                    _add_originals(archive, blobs)
+                    _add_originals(archive, store, blobs)
                 if uploads is not None:
                     _add_uploads(archive, store, uploads)
         partial.replace(to)
@@ -73,9 +73,9 @@ def backup(folder: Path, store: Store, to: Path, blobs: Blobs | None = None, upl
     return to.stat().st_size
 
 
-def _add_originals(archive: tarfile.TarFile, blobs: Blobs) -> None:
+def _add_originals(archive: tarfile.TarFile, store: Store, blobs: Blobs) -> None:
     unpacked = FolderBlobs(Path(ORIGINALS))
-    for digest in blobs.digests():
+    for digest in sorted(documents.digests_in_use(store, blobs.digests())):
         with blobs.as_file(digest) as original:
             archive.add(original, arcname=str(unpacked.path(digest)), recursive=False)
 
@@ -92,7 +92,11 @@ def _add_uploads(archive: tarfile.TarFile, store: Store, uploads: Uploads) -> No
 def _files(folder: Path) -> Iterator[Path]:
     for file in sorted(folder.rglob("*")):
         top = file.relative_to(folder).parts[0]
-        if file.is_file() and not top.startswith((STATE, ".", *LEFT_BEHIND)) and not file.name.endswith(".part"):
+        if (
+            file.is_file()
+            and not top.startswith((STATE, ".", *LEFT_BEHIND))
+            and not file.name.endswith((".part", MARK))
+        ):
             yield file
 
 
@@ -119,6 +123,7 @@ def restore(archive: Path, folder: Path, *, keep_credentials: bool = False) -> i
             raise UserError(f"{str(archive)!r} is not a backup of Assay's: it has no {STATE}.")
         store = open_store(unpacked / STATE, create=False)  # a newer or damaged one fails here, before the move
         try:
+            facts.forget_owner_mark(store)
             ended = 0 if keep_credentials else members.end_all_credentials(store, RESTORED)
         finally:
             store.close()

@@ -1,5 +1,6 @@
 """The bytes of documents: originals, by their digest, and uploads that are not read yet, by job and number. They are in a
-folder, or in a bucket of S3 or of a server that speaks its protocol; the setting `blobs` says where.
+folder, or in a bucket of S3 or of a server that speaks its protocol; the setting `blobs` says where. A place has the mark of
+the one workspace that may write and delete there.
 
 Where the server of a bucket is and the keys come from the usual variables of the environment (AWS_ENDPOINT_URL,
 AWS_ACCESS_KEY_ID, …), or from the role of the machine.
@@ -15,17 +16,18 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
 
 from assay.core.errors import AssayError, Missing, StoreError, UserError
+from assay.store import documents, facts
 from assay.store.database import Store, hold_lock
 
 if TYPE_CHECKING:
@@ -35,13 +37,50 @@ ORIGINALS = "originals"  # the folder in the workspace
 _DIGEST = re.compile("[0-9a-f]{64}")  # other files may be there too
 
 
-def open_blobs(place: str, workspace: Path) -> Blobs:
-    """The originals at a value of the setting `blobs`. Nothing is opened yet."""
+MARK = ".owner"  # the file or object that says whose a place is
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A workspace, to which places belong."""
+
+    id: str
+    uses: Callable[[set[str]], set[str]] = field(compare=False)  # those of these originals that its documents refer to
+
+
+def owner_of(store: Store) -> Owner:
+    return Owner(facts.owner_mark(store), partial(documents.digests_in_use, store))
+
+
+def open_blobs(place: str, workspace: Path, owner: Owner | None = None) -> Blobs:
+    """The originals at a value of the setting `blobs`. Nothing is opened yet.
+
+    owner: who may write there; None: nobody is asked
+    """
     own = workspace / ORIGINALS
     if is_bucket(place):
         open_bucket(place)  # an address that is none, or a client that is missing, is told at once
-        return BucketBlobs(place.rstrip("/"), own)
-    return FolderBlobs(Path(place).expanduser() if place else own)
+        return BucketBlobs(place.rstrip("/"), own, owner)
+    if place:
+        return FolderBlobs(Path(place).expanduser(), owner)
+    return FolderBlobs(own, replace(owner, uses=set) if owner else None)  # all that is there is of this workspace
+
+
+def _claim(blobs: Blobs, owner: Owner) -> None:
+    """Mark a place as its owner's. A UserError if it is another's, or may be."""
+    if not blobs.read_mark():
+        there = set(blobs.digests())
+        if strange := there - owner.uses(there):
+            raise UserError(
+                f"{blobs.place} has originals of no document of this workspace ({len(strange)}). They may be another "
+                "workspace's: move yours to a place of their own (`assay migrate --blobs PLACE`)."
+            )
+        blobs.write_mark(owner.id)
+    if not blobs.is_owned():
+        raise UserError(
+            f"{blobs.place} belongs to another workspace. Name a place of its own for this one (`blobs`); what it has "
+            "there already is moved by `assay migrate --blobs PLACE`."
+        )
 
 
 @contextmanager
@@ -54,11 +93,11 @@ def lock_original(store: Store, workspace: Path, digest: str) -> Iterator[None]:
         yield
 
 
-def copy_blobs(source: Blobs, target: Blobs) -> int:
+def copy_blobs(source: Blobs, target: Blobs, digests: Iterable[str]) -> int:
     """Copy what `target` does not have, and read every copy again. An interrupted copy goes on where it stopped. Returns the
     number of originals."""
     number = 0
-    for digest in source.digests():
+    for digest in digests:
         if not _is_whole(target, digest):
             with source.as_file(digest) as original, part_file(target.scratch) as (copy, file):
                 with original.open("rb") as reading:
@@ -96,6 +135,11 @@ def part_file(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
 @dataclass(frozen=True, slots=True)
 class FolderBlobs:
     folder: Path
+    owner: Owner | None = None
+
+    @property
+    def place(self) -> str:
+        return str(self.folder)
 
     @property
     def scratch(self) -> Path:
@@ -107,6 +151,7 @@ class FolderBlobs:
 
     def put(self, digest: str, copy: Path) -> None:
         """Keep the bytes of a file in `scratch`, durably. The file may be gone afterwards."""
+        self.claim()
         place = self.path(digest)
         place.parent.mkdir(exist_ok=True)
         copy.replace(place)
@@ -122,7 +167,36 @@ class FolderBlobs:
         yield self.path(digest)
 
     def delete(self, digest: str) -> None:
-        self.path(digest).unlink(missing_ok=True)
+        if self.has(digest):
+            self.claim()
+            self.path(digest).unlink(missing_ok=True)
+
+    def claim(self) -> None:
+        """See that the place is its owner's before anything changes there."""
+        if self.owner is not None:
+            _claim(self, self.owner)
+
+    def is_owned(self) -> bool:
+        return self.owner is None or self.read_mark() == self.owner.id
+
+    def release(self) -> None:
+        """Leave the place to whoever wants it."""
+        if self.owner is not None and self.is_owned():
+            (self.folder / MARK).unlink(missing_ok=True)
+
+    def read_mark(self) -> str:
+        try:
+            return (self.folder / MARK).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+
+    def write_mark(self, owner: str) -> None:
+        """Unless there is one."""
+        with part_file(self.folder) as (made, file):
+            file.write(owner.encode())
+            file.close()
+            with suppress(FileExistsError):
+                os.link(made, self.folder / MARK)
 
     def digests(self) -> Iterator[str]:
         yield from sorted(path.name for path in self.folder.glob("??/*") if _DIGEST.fullmatch(path.name))
@@ -134,6 +208,7 @@ class FolderBlobs:
                 pass
         except OSError as error:
             raise StoreError(f"Originals cannot be kept in {self.folder} ({error.strerror}). Check `blobs`.") from error
+        self.claim()
         return ()
 
     def keeps_deleted(self) -> bool:
@@ -145,10 +220,16 @@ class FolderBlobs:
 class BucketBlobs:
     address: str  # s3://BUCKET/PREFIX
     scratch: Path
+    owner: Owner | None = None
+
+    @property
+    def place(self) -> str:
+        return self.address
 
     def put(self, digest: str, copy: Path) -> None:
         import obstore
 
+        self.claim()
         with plain_errors(self.address):
             obstore.put(self._objects, digest, copy)
 
@@ -175,10 +256,40 @@ class BucketBlobs:
             yield path
 
     def delete(self, digest: str) -> None:
+        if self.has(digest):
+            self.claim()
+            self._delete(digest)
+
+    def _delete(self, name: str) -> None:
         import obstore
 
         with plain_errors(self.address), suppress(FileNotFoundError):
-            obstore.delete(self._objects, digest)
+            obstore.delete(self._objects, name)
+
+    def claim(self) -> None:
+        if self.owner is not None:
+            _claim_bucket(self, self.owner, endpoint())
+
+    def is_owned(self) -> bool:
+        return self.owner is None or self.read_mark() == self.owner.id
+
+    def release(self) -> None:
+        _claim_bucket.cache_clear()
+        if self.owner is not None and self.is_owned():
+            self._delete(MARK)
+
+    def read_mark(self) -> str:
+        try:
+            return b"".join(read_object(self.address, MARK)).decode()
+        except FileNotFoundError:
+            return ""
+
+    def write_mark(self, owner: str) -> None:
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        with plain_errors(self.address), suppress(AlreadyExistsError):
+            obstore.put(self._objects, MARK, owner.encode(), mode="create")
 
     def digests(self) -> Iterator[str]:
         import obstore
@@ -189,6 +300,7 @@ class BucketBlobs:
 
     def check(self) -> tuple[str, ...]:
         check_bucket(self.address)
+        self.claim()
         limits = []
         if self.keeps_deleted():
             limits.append("The bucket keeps old versions, and erased documents in them: let a rule of it delete them.")
@@ -205,6 +317,12 @@ class BucketBlobs:
 
 
 Blobs = FolderBlobs | BucketBlobs
+
+
+@lru_cache(maxsize=8)
+def _claim_bucket(blobs: BucketBlobs, owner: Owner, at: str) -> None:
+    """Once per process: to read the mark before each write would double the requests."""
+    _claim(blobs, owner)
 
 
 def _missing(digest: str) -> Missing:
@@ -328,10 +446,10 @@ PUTS_AT_ONCE = 4
 _OBJECT = re.compile(rf"{UPLOADS}/(j[0-9a-f]+)/[0-9]+")  # other objects may be there too
 
 
-def open_uploads(place: str, workspace: Path) -> Uploads:
+def open_uploads(place: str, workspace: Path, owner: Owner | None = None) -> Uploads:
     """The uploads at a value of the setting `blobs`. Nothing is opened yet."""
     folder = workspace / UPLOADS
-    return BucketUploads(place.rstrip("/"), folder) if is_bucket(place) else FolderUploads(folder)
+    return BucketUploads(place.rstrip("/"), folder, owner) if is_bucket(place) else FolderUploads(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +487,10 @@ class BucketUploads:
 
     address: str  # s3://BUCKET/PREFIX
     folder: Path
+    owner: Owner | None = None
+
+    def _claim(self) -> None:
+        BucketBlobs(self.address, self.folder, self.owner).claim()
 
     def receiving(self, job: str) -> Path:
         return FolderUploads(self.folder).receiving(job)
@@ -380,6 +502,7 @@ class BucketUploads:
             with plain_errors(self.address):
                 obstore.put(bucket, f"{UPLOADS}/{job}/{file.name}", file, max_concurrency=2)
 
+        self._claim()
         bucket, place = open_bucket(self.address), self.folder / job
         with ThreadPoolExecutor(PUTS_AT_ONCE) as pool:
             for _ in pool.map(put, sorted(place.iterdir())):
@@ -407,10 +530,12 @@ class BucketUploads:
                 shutil.rmtree(place, ignore_errors=True)
         names = [name for _, name, _ in self._objects(f"{UPLOADS}/{job}")]
         if names:
+            self._claim()
             with plain_errors(self.address):
                 obstore.delete(open_bucket(self.address), names)
 
     def jobs(self) -> dict[str, float]:
+        self._claim()  # what no job of the owner needs is deleted
         found: dict[str, float] = {}
         here = [(_job_of(place), _changed(place)) for place in _within(self.folder)]
         for job, changed in (*here, *((job, changed) for job, _, changed in self._objects(UPLOADS))):

@@ -294,6 +294,13 @@ def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:
     return set(store.scalars(select(documents.c.digest).where(among(documents.c.digest, digests))))
 
 
+def stored_originals(store: Store) -> list[tuple[str, str]]:
+    """Location and digest of each document whose original is stored; of files that could not be read none is."""
+    kept = (documents.c.state != UNREADABLE, documents.c.digest != "")
+    rows = store.rows(select(documents.c.uri, documents.c.digest).where(*kept).order_by(documents.c.uri))
+    return [(row.uri, row.digest) for row in rows]
+
+
 # Writes, under the base's lock: from ingestion and from removal.
 
 

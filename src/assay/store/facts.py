@@ -1,14 +1,17 @@
-"""Single facts about a workspace: consent given by its user, and detected capabilities of its endpoints."""
+"""Single facts about a workspace: consent given by its user, detected capabilities of its endpoints, and its mark on places."""
 
 from __future__ import annotations
 
-from sqlalchemy import select
+import secrets
+
+from sqlalchemy import delete, select
 
 from assay.store.database import Store
 from assay.store.dialect import insert_new, insert_or_replace
 from assay.store.schema import facts
 
 AGREED = "agreed:"
+OWNER = "owner of places"
 
 
 def agreed(store: Store, host: str) -> bool:
@@ -27,3 +30,15 @@ def remember(store: Store, name: str, value: str) -> None:
 
 def agree(store: Store, host: str) -> None:
     store.execute(insert_new(facts).values(name=f"{AGREED}{host}", value=store.now()))
+
+
+def owner_mark(store: Store) -> str:
+    """What marks a place outside the store as this workspace's."""
+    if remembered(store, OWNER) is None:
+        store.execute(insert_new(facts).values(name=OWNER, value=secrets.token_hex(16)))
+    return remembered(store, OWNER) or ""
+
+
+def forget_owner_mark(store: Store) -> None:
+    """A copy of a workspace is another one: it has no places yet."""
+    store.execute(delete(facts).where(facts.c.name == OWNER))

@@ -14,7 +14,7 @@ from assay.core.errors import UserError
 from assay.core.run import Run
 from assay.store import documents, facts
 from assay.store.access import grants
-from assay.store.blobs import Blobs, Uploads, open_blobs, open_uploads
+from assay.store.blobs import Blobs, Owner, Uploads, open_blobs, open_uploads, owner_of
 from assay.store.database import open_cache
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class SharedParts:
     """Parts that are expensive to make. All views of one workspace share them."""
 
     cache: Engine | None = None
+    owner: Owner | None = None
     embedder: Embedder | None = None
     answer_model: AnswerModel | None = None
     index_engine: IndexEngine | None = None
@@ -96,14 +97,21 @@ class WorkspaceContext:
         return self.parts.index_engine
 
     @property
+    def owner(self) -> Owner:
+        """This workspace, as the owner of places."""
+        if self.parts.owner is None:
+            self.parts.owner = owner_of(self.store)
+        return self.parts.owner
+
+    @property
     def blobs(self) -> Blobs:
         """The original bytes of documents."""
-        return open_blobs(self.settings.blobs, self.path)
+        return open_blobs(self.settings.blobs, self.path, self.owner)
 
     @property
     def uploads(self) -> Uploads:
         """Files that were sent to a server and are not read yet."""
-        return open_uploads(self.settings.blobs, self.path)
+        return open_uploads(self.settings.blobs, self.path, self.owner)
 
     def close(self) -> None:
         self.store.close()

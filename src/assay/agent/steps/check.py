@@ -109,13 +109,13 @@ def by_code(run: Run, context: RunContext) -> Callable[[int, Claim], Claim]:
     sources = context.sources(run)
     document = cache(context.document)  # a synthesis has hundreds of claims on few documents
     standing = unchanged_evidence(run.evidence, document)
-    capable = run.asked.has_model and not context.small(Role.check) and not context.small(Role.write)
+    small = not run.asked.has_model or context.small(Role.check) or context.small(Role.write)
 
     def ruled(place: int, claim: Claim) -> Claim:
         if claim.quote is not None or claim.derived is not None:
             return context.judge.verify(claim, run.evidence, document)
         judged = context.judge.by_rule(claim, standing, sources)
-        asks = capable and place not in run.revised and not claim.edited and context.judge.needs_model(judged)
+        asks = not small and place not in run.revised and not claim.edited and context.judge.needs_model(judged)
         why = cells.without_cell(judged, standing, sources.tables) if asks else ""
         return unsupported(judged, why) if why else judged
 
@@ -233,6 +233,7 @@ async def judge_group(
         run.asked.today,
         context.glossary,
         _read_whole(run, context) if last else (),
+        frozenset(key for claim in accepted for key in claim.cites) if last else frozenset(),
     )
     first = await _ask(run, context, request, Role.check)
     reviewed = run.asked.stakes is not Stakes.normal or run.asked.reviewed

@@ -14,19 +14,14 @@ from assay.agent.context import RunContext
 from assay.agent.hop_ranking import Lead
 from assay.agent.near import FIRST_SEARCH
 from assay.agent.steps.read_evidence import (
-    FIRST,
     build_calls,
-    is_split,
-    joined_parts,
     past_searches,
-    second_question,
-    second_search,
 )
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.collection import parse as parse_catalogue
 from assay.agent.toolbox.reading import read_rest, read_rows
-from assay.agent.toolbox.search import follow, recall, search, search_all
+from assay.agent.toolbox.search import recall, search, search_all
 from assay.answer import revise as revising
 from assay.answer.checking.judge import unchanged_evidence
 from assay.core.errors import ToolError
@@ -222,26 +217,11 @@ def computed_call(run: Run, context: RunContext) -> Call | None:
         return Call(number, catalogue.name, {"question": run.question})
     if used <= {catalogue.name} or read_rows.name in used or computes(run):
         return None
-    found = None
-    if run.rounds <= len(used):
-        found = look_up(run.question, table_documents(run.found, context))
-    elif again := second_search(run):
-        found = look_up(second_question(run), table_documents(run.results[again.id].found, context))
+    found = look_up(run.question, table_documents(run.found, context)) if run.rounds <= len(used) else None
     if found is None:
         return None
     rows = " ".join(f"{row.start}-{row.end}" for row in found.rows)
     return Call(number, read_rows.name, {"document": found.document, "rows": rows})
-
-
-def second_call(run: Run) -> Call | None:
-    """The search for the second of two questions, once the first has its answer."""
-    question = second_question(run)
-    if not question or second_search(run) or run.route is Route.one_shot:
-        return None
-    bound = run.bound[FIRST]
-    source = next((each.passage.id for each in run.evidence if each.key in bound.cites), "")
-    arguments = {"passage": source, "name": bound.value, "query": question, "k": WIDTH}
-    return Call(f"c{len(run.calls) + 1}", follow.name, arguments) if source else None
 
 
 def table_documents(found: Sequence[Found], context: RunContext) -> list[Document]:
@@ -272,9 +252,6 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if computes(run):
         yield Decided((), COMPUTED["answer"], stop=StopReason.sufficient)
         return
-    if call := second_call(run):
-        yield Decided((call,), f"{call.arguments['name']} is what the question describes")
-        return
     done = await past_searches(run, context, include_recall=False)
     if not done and any("query" in call.arguments and call.tool != recall.name for call in run.calls):
         yield Decided(
@@ -285,14 +262,8 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield Decided((), "one search was asked for", stop=StopReason.searches)
         return
     following = rules.next_searches(run.query, done, context.hops)
-    leads = list(following.leads)
-    if run.plan is not None and not done and is_split(run):
-        leads.append(Lead(run.plan.steps[0].question, "its first part", context.hops.width))
-    if not done:
-        leads += [Lead(part, "a part of the question", context.hops.width) for part in joined_parts(run)]
-    why = "; ".join(lead.reason for lead in leads) if leads else following.why
-    calls = build_calls(run, leads)
-    yield Decided(calls, why, stop=following.stop)
+    why = "; ".join(lead.reason for lead in following.leads) or following.why
+    yield Decided(build_calls(run, following.leads), why, stop=following.stop)
 
 
 async def compact(run: Run, context: RunContext) -> AsyncIterator[Event]:

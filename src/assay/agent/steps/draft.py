@@ -3,7 +3,7 @@ evidence."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -11,13 +11,8 @@ from assay.agent.context import RunContext, mark
 from assay.agent.prompt_window import conversation, documents_of, evidence_documents, render_history, reopening_request
 from assay.agent.steps.decide import computes
 from assay.agent.steps.read_evidence import (
-    FIRST,
-    holding,
-    joined_parts,
     may_answer_turn,
     read_evidence,
-    second_question,
-    second_search,
 )
 from assay.agent.steps.route import is_greeting, reply_to_greeting
 from assay.agent.steps.writing import write_and_check
@@ -125,45 +120,9 @@ async def draft_by_rule(run: Run, context: RunContext) -> Drafted:
     """What the catalogue or a table gives; otherwise extracts."""
     if not run.asked.has_model and (blocks := _computed(run, context)):
         return Drafted(blocks, Shape.sentence)
-    if second_search(run):
-        return await _draft_chain(run, context)
-    if parts := joined_parts(run):
-        return await _draft_parts(run, context, parts)
-    read = await read_evidence(run, context, run.query)
+    read = await read_evidence(run, context)
     drafted = extracts.draft(run.query, read.pieces, calibrated=read.calibrated)
     return drafted if await may_answer_turn(run, context, read) else extracts.as_nearest(drafted)
-
-
-async def _draft_chain(run: Run, context: RunContext) -> Drafted:
-    """The extracts of a chain in its order: where the first of two questions is answered, then those for the second, with the
-    name that links them marked in each."""
-    call, name = second_search(run), run.bound[FIRST]
-    assert call is not None
-    found = [each.passage.id for each in run.results[call.id].found]
-    read = await read_evidence(run, context, second_question(run), found)
-    led = [each for each in holding(name.value, read.pieces) if each.piece.key in name.cites][:1]
-    chosen = [each for each in extracts.choose(read.pieces) if each not in led][: extracts.SHOWN - len(led)]
-    claims = [extracts.claim(each, extracts.mark_words(name.value, each.piece.quote)) for each in (*led, *chosen)]
-    probability = extracts.best_probability(chosen)
-    return extracts.drafted(claims, probability, calibrated=read.calibrated)
-
-
-async def _draft_parts(run: Run, context: RunContext, parts: Sequence[str]) -> Drafted:
-    """The extracts for questions that one sentence joins: the best one of each."""
-    claims: list[Claim] = []
-    sure: list[float | None] = []
-    calibrated = True
-    for part in parts:
-        calls = [call.id for call in run.calls if call.arguments.get("query") == part and call.id in run.results]
-        found = [each.passage.id for call in calls for each in run.results[call].found]
-        read = await read_evidence(run, context, part, found)
-        best = extracts.choose(read.pieces, 1)
-        claims += [extracts.claim(each) for each in best]
-        sure.append(extracts.best_probability(best))
-        calibrated = calibrated and read.calibrated
-    known = [each for each in sure if each is not None]
-    probability = min(known) if len(known) == len(parts) else None
-    return extracts.drafted(extracts.merged(claims), probability, calibrated=calibrated)
 
 
 def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
@@ -174,10 +133,8 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
     result = run.results[call.id]
     if call.tool == read_rows.name:
         document = context.document(str(call.arguments["document"]))
-        question = second_question(run) if second_search(run) else run.question
-        found = look_up(question, [document] if document else [])
-        blocks = derive.table_claims(found, run.evidence, document) if found and document else ()
-        return (*blocks, *_led_there(run, context)) if blocks else ()
+        found = look_up(run.question, [document] if document else [])
+        return derive.table_claims(found, run.evidence, document) if found and document else ()
     asked = collection.parse(run.question)
     ids = {each.passage.id for each in result.found}
     own = [each for each in run.evidence if each.passage.id in ids]
@@ -190,17 +147,6 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
     quotes, keys = [each.quote for each in operands], [each.key for each in operands]
     claim = derive.derive(rule, quotes, keys, context.document, left)
     return (Block((claim,)),)
-
-
-def _led_there(run: Run, context: RunContext) -> tuple[Block, ...]:
-    """The extract where the first of two questions is answered, with the name marked that the second asks about."""
-    if second_search(run) is None:
-        return ()
-    name = run.bound[FIRST]
-    cited = [each for each in run.evidence if each.key in name.cites]
-    found = extracts.read_pieces(name.value, extracts.pieces(cited, context.document), None)
-    led = holding(name.value, found)[:1]
-    return tuple(Block((extracts.claim(each, extracts.mark_words(name.value, each.piece.quote)),)) for each in led)
 
 
 GONE = "What the last answer rests on can no longer be read. Ask the question again."

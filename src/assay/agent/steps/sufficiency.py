@@ -12,7 +12,6 @@ from assay.agent import prompt_window
 from assay.agent.context import Limits, RunContext, run_before
 from assay.agent.steps.decide import COMPUTED, computes, matching_unread
 from assay.agent.steps.gather import judged_with_weighing
-from assay.agent.steps.read_evidence import answer_first_step
 from assay.agent.toolbox.documents import some
 from assay.answer.weigh import JUDGING, VALUES, Sufficiency, evidence_key, judgement_schema
 from assay.core.events import (
@@ -62,9 +61,8 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     unread = matching_unread(run)
     was_enough = run.judged is not None and run.judged.by != RULES and not run.judged.missing
-    read_in_vain = run.every and was_enough and not _new_evidence(run)
-    if run.every and (read_in_vain or len(run.plan.steps if run.plan else ()) < 2):
-        yield _judge_set(run, unread)
+    if run.every and (unread or (was_enough and not _new_evidence(run))) and said is None:
+        yield _judge_set(run, unread)  # first every document that matches is read to its end
         return
     if said is None and run.judged is not None and not _new_evidence(run):
         yield Judged(run.judged.enough, run.judged.missing, "nothing new was found")
@@ -176,13 +174,8 @@ def _join(values: Sequence[str]) -> str:
 
 
 async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """What the first of two questions found. No rule says that the evidence is enough, or what it lacks."""
-    if computes(run):
-        yield Judged(False, (), COMPUTED["answer"])
-        return
-    if answered := await answer_first_step(run, context):
-        yield answered
-    yield Judged(False)
+    """No rule says that the evidence is enough, or what it lacks."""
+    yield Judged(False, (), COMPUTED["answer"] if computes(run) else "")
 
 
 async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:

@@ -167,11 +167,15 @@ class Records(Service):
         files. Returns the older states, and whether nothing is left to erase, in the indexes too (`purged`)."""
         store = self.store
         due = erasure.originals_to_delete(store)
-        forget_originals(store, self.context.blobs, self.context.path, due)
-        if due and self.context.blobs.keeps_deleted():
-            log.warning("the bucket keeps old versions of what is deleted, and so of these originals")
+        try:
+            forget_originals(store, self.context.blobs, self.context.path, due)
+            if due and self.context.blobs.keeps_deleted():
+                log.warning("the bucket keeps old versions of what is deleted, and so of these originals")
+                purged = False
+            erasure.mark_originals_deleted(store, due)
+        except UserError as error:  # the place is another workspace's
+            log.warning("these originals could not be deleted: %s", error)
             purged = False
-        erasure.mark_originals_deleted(store, due)
         older = sorted(self.context.path.glob(OLDER_STATES))
         for path in (*older, *self._partial_originals()):
             path.unlink(missing_ok=True)
@@ -244,21 +248,33 @@ class Records(Service):
     def copy_originals(self, to: str) -> int:
         """Copy the originals to the place that `to` names, and compare each with its digest, while no documents are added. The
         caller changes the setting `blobs`, then drops the former ones. Returns their number."""
-        source, target = self.context.blobs, open_blobs(to, self.context.path)
+        source, target = self.context.blobs, open_blobs(to, self.context.path, self.context.owner)
         if source == target:
             raise UserError("The originals are there already.")
-        if self.context.uploads != open_uploads(to, self.context.path) and jobs.going(self.store):
+        if self.context.uploads != open_uploads(to, self.context.path, self.context.owner) and jobs.going(self.store):
             raise UserError(
                 "Uploads wait to be read, from where they are now. Let a server finish them, or stop them, first."
             )
         with hold_writer_locks(self._writer_locks()):
             target.check()
-            return copy_blobs(source, target)
+            return copy_blobs(source, target, sorted(self.context.owner.uses(set(source.digests()))))
 
-    def drop_originals(self) -> None:
-        """Delete all originals from where they were when this workspace was opened."""
-        for digest in self.context.blobs.digests():
-            self.context.blobs.delete(digest)
+    def drop_originals(self) -> int:
+        """Delete all originals of this workspace from where they were when it was opened. Returns the number of originals that
+        are left there: others', or those that others may use too."""
+        blobs = self.context.blobs
+        assert blobs.owner is not None
+        with suppress(UserError):  # the place may be another's
+            blobs.claim()
+            for digest in blobs.owner.uses(set(blobs.digests())):
+                blobs.delete(digest)
+            blobs.release()
+        return sum(1 for _ in blobs.digests())
+
+    def missing_originals(self) -> list[str]:
+        """The locations of documents whose originals should be stored and are not."""
+        there = set(self.context.blobs.digests())
+        return [uri for uri, digest in documents.stored_originals(self.store) if digest not in there]
 
     def move_state(self, to: str) -> dict[str, int]:
         """Copy the state to a database server, or with an empty address to a file, while no documents are added. The caller
