@@ -82,16 +82,11 @@ class IngestContext:
     engine: IngestEngine
     index: Index
     base: Base
-    size: int
-    overlap: int
+    recipe: str  # how passages are made: see `recipe_of`
     most_bytes: int = 200_000_000
     most_passages: int = 20_000
     fresh: bool = False  # the index was just created, so it has no old rows to delete
     read_again: bool = True  # pending documents that an earlier version read, from their originals
-
-    @property
-    def recipe(self) -> str:
-        return recipe_of(self.size, self.overlap, self.engine.embedder)
 
 
 def recipe_of(size: int, overlap: int, embedder: str) -> str:
