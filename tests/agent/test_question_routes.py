@@ -44,7 +44,6 @@ from assay.core.events import (
     Checkpoint,
     Decided,
     Eagerness,
-    Gathered,
     Judged,
     Mode,
     Route,
@@ -423,18 +422,6 @@ async def test_what_is_too_long_to_read_is_not_called_complete(folder: Path, mon
     assert run.answer is not None and run.answer.examined is not None
     assert len(run.answer.examined.partly) == 5 and not run.answer.examined.whole
     assert events(run, Stopped)[0].reason is not StopReason.exhausted
-
-
-async def test_batches_of_a_set_that_hold_nothing_end_the_weighing(tmp_path: Path):
-    notes = {f"note-{n:02}": f"Valve note {n}. The valve of yard {n} was oiled." for n in range(70)}
-    await fill(tmp_path / "workspace", notes)
-    nothing = model(route=research(every=True), plan=one_step("Which valves leak?", "valve"), weigh=keeps("leaks"))
-    with ChatServer(nothing.answer) as server, opened(tmp_path / "workspace", server) as workspace:
-        run = await answered(workspace, "List every valve of the yards that leaks")
-    assert server.counts["weigh"] == 2  # of four batches
-    skipped = sum(len(event.skipped) for event in events(run, Gathered))
-    assert skipped and run.answer is not None and run.answer.examined is not None
-    assert run.answer.examined.left >= skipped and run.answer.outcome is Outcome.abstained
 
 
 async def test_the_rest_of_a_table_is_read_before_it_is_weighed(tmp_path: Path):

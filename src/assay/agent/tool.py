@@ -172,21 +172,21 @@ def schema_of(tool: Tool) -> ToolSpec:
     )
 
 
-SCHEMA_KEYS = ("type", "enum", "items", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum")
+SCHEMA_KEYS = (
+    "type",
+    "enum",
+    "items",
+)  # bounds are checked, and named where one is passed: they would only lengthen it
 
 
 def _property(of: Parameter, line: str) -> dict[str, Any]:
-    default = list(of.default) if isinstance(of.default, tuple) else of.default
-    described = {"description": line} if line else {}
-    return _ordered(of.type.json_schema()) | described | ({} if of.required else {"default": default})
+    return _ordered(of.type.json_schema()) | ({"description": line} if line else {})
 
 
 def _ordered(schema: dict[str, Any]) -> dict[str, Any]:
     """The keys of a JSON schema shown to models, in a fixed order, since recorded requests are looked up by digest."""
     if "const" in schema:  # a Literal of one choice
         schema["enum"] = [schema["const"]]
-    if "maxLength" in schema:  # longer queries are accepted, but models are asked to be brief
-        schema["maxLength"] = min(schema["maxLength"], LONG)
     if "items" in schema:
         schema["items"] = _ordered(schema["items"])
     return {key: schema[key] for key in SCHEMA_KEYS if key in schema}
@@ -377,6 +377,7 @@ class ToolContext:
     seen: dict[str, Hit] = field(default_factory=dict)  # every hit of this run by passage id, with its vector
     found: tuple[Found, ...] = ()  # results of the run's calls, from its events
     evidence: tuple[Evidence, ...] = ()  # the results that were kept
+    weighed: frozenset[str] = frozenset()  # passages that were kept or rejected
     today: str = ""  # the day of asking
     mark: str = ""  # fence mark of the run
     consult: Consult | None = None

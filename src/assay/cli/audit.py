@@ -153,6 +153,7 @@ def as_data(found: Verification) -> dict[str, object]:
         "faults": [picked(each, "record what words run seq") for each in found.faults],
         "sealed": picked(found.sealed, "n at where key") if found.sealed else None,
         "since": found.since,
+        "unsealed_since": found.unsealed_since,
         "second_place": found.witnessed,
     }
 
@@ -180,10 +181,7 @@ def describe_verification(found: Verification, *, placed: bool = False) -> list[
         lines.append(
             "Nothing was sealed in the second place, so this finds accidents only. `assay audit seal` seals there."
         )
-    lines.append(
-        "The record is whole." if found.whole else "The record is NOT whole. The first bad record stands first."
-    )
-    return lines
+    return [*lines, found.conclusion]
 
 
 def report(

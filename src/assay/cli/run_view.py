@@ -23,16 +23,22 @@ DONE, OPEN, WRONG = "✓", "·", "✗"
 
 
 def view(
-    run: Run, titles: Mapping[str, str], seconds: float, rows: int = ROWS, pages: Mapping[str, int] = NO_PAGES
+    run: Run,
+    titles: Mapping[str, str],
+    seconds: float,
+    rows: int = ROWS,
+    pages: Mapping[str, int] = NO_PAGES,
+    statements: Sequence[compose.Statement] = (),
 ) -> RenderableType:
-    """The current state of the run, as lines; `titles` maps document ids to titles, `pages` keys of evidence to pages."""
+    """The current state of the run, as lines; `titles` maps document ids to titles, `pages` keys of evidence to pages.
+    `statements` are those of an answer that is being written."""
     return Group(
         row(run.asked.question, "bold"),
         *_meaning(run),
         *_plan(run, rows + 3),
         *_searches(run, rows),
         *_evidence(run.evidence, titles, pages, rows),
-        *_claims(run, rows),
+        *(_claims(run, rows) if run.delivered or not run.asked.has_model else _statements(statements, rows)),
         row(footer(run, doing(run), seconds), "dim"),
     )
 
@@ -143,6 +149,17 @@ def _claims(run: Run, most: int) -> list[Text]:
         for claim in claims[-most:]
     ]
     return part("Claims", rows, len(claims) - most)
+
+
+def _statements(statements: Sequence[compose.Statement], most: int) -> list[Text]:
+    """The statements that passed the check so far, each in its place among those that are still being checked."""
+    rows = [
+        row(f"{DONE} {each.claim.words}", "green", indent=2)
+        if each.claim
+        else row(f"{OPEN} being checked", "dim", indent=2)
+        for each in statements[-most:]
+    ]
+    return part("Statements", rows, len(statements) - most)
 
 
 def footer(run: Run, doing: str, seconds: float) -> str:

@@ -23,6 +23,8 @@ from assay.governance.difference import difference, render_difference
 from assay.governance.replay import Replay
 from assay.workspace.facade import Workspace as Opened
 
+CHAINED = "Its records form one chain; `assay verify` holds them against the last seal."
+
 
 def runs(
     workspace: Workspace = None,
@@ -74,7 +76,7 @@ def trace(
         head = f"{record.seq:>3}  {record.at[:19]}  {record.hash[:12]}  {record.kind:<{wide}}"
         for line in (f"{head}  {record_line(event)}", *(f"{'':<7}{each}" for each in details)):
             print_lines(line)
-    print_lines(f"The record is damaged: {'; '.join(faults)}" if faults else "The record is whole.")
+    print_lines(f"The record is damaged: {'; '.join(faults)}" if faults else CHAINED)
     raise typer.Exit(1 if faults else 0)
 
 

@@ -300,6 +300,14 @@ class Run:
         return tuple(waiting.values())
 
     @view(Gathered)
+    def weighed(self) -> frozenset[str]:
+        """The passages that were kept or rejected."""
+        gathered = [event for event in self.events if isinstance(event, Gathered)]
+        return frozenset(
+            passage for event in gathered for passage in (*event.dropped, *(each.passage.id for each in event.evidence))
+        )
+
+    @view(Gathered)
     def evidence(self) -> tuple[Evidence, ...]:
         """The evidence library: one entry per document span, best first; a later judgement replaces an earlier one."""
         gathered = (event for event in self.events if isinstance(event, Gathered))

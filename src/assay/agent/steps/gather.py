@@ -44,7 +44,6 @@ from assay.models.meter import NoReply
 from assay.prompts import context_label, fence
 
 ONE_SHOT = 8  # passages that go to the writer as they are
-USELESS = 2  # batches of a set question in a row that hold nothing, before the rest is skipped
 LED = 10  # passages of the search for a step of the plan that are always evidence
 SO_FAR = 4  # share of the window for what is known already, in a request that also judges
 SET = 300  # passages weighed for a question about a whole set, at most
@@ -78,10 +77,6 @@ async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
     shared = _batches(before, context)
     groups = [group for group in shared if any(found.passage.id in waiting for found in group)]
     judges = _judges_too(before, context, shared)
-    if run.every:
-        async for event in _weigh_in_turn(run, context, groups):
-            yield event
-        return
     work = [asyncio.ensure_future(_weighed(before, context, group, judges=judges)) for group in groups]
     try:
         for done in asyncio.as_completed(work):
@@ -90,19 +85,6 @@ async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         for each in work:
             each.cancel()
         await asyncio.gather(*work, return_exceptions=True)
-
-
-async def _weigh_in_turn(run: Run, context: RunContext, groups: Sequence[Sequence[Found]]) -> AsyncIterator[Event]:
-    """The batches of an exhaustive search, best first. When two in a row hold nothing of use, the rest is skipped."""
-    useless = 0
-    for number, group in enumerate(groups):
-        weighed = await _weighed(run, context, group)
-        yield weighed
-        useless = 0 if weighed.evidence else useless + 1
-        rest = [found.passage.id for later in groups[number + 1 :] for found in later]
-        if useless == USELESS and rest:
-            yield Gathered((), skipped=tuple(rest))
-            return
 
 
 def _best_as_they_are(run: Run, sent: Sequence[Found]) -> Gathered:
@@ -297,7 +279,7 @@ SIFT_LIMITS = {Mode.quick: SiftLimits(6, 3), Mode.balanced: SiftLimits(12, 4), M
 
 def sift_due(run: Run) -> bool:
     """Whether several results are unweighed and were not sifted since they came in."""
-    if run.every or run.route is Route.one_shot or len(run.unweighed) < 2:
+    if run.route is Route.one_shot or len(run.unweighed) < 2 or (run.every and not _beyond_set(run)):
         return False
     last = next((event for event in reversed(run.events) if isinstance(event, Gathered | ToolRan)), None)
     return isinstance(last, ToolRan)
@@ -305,6 +287,9 @@ def sift_due(run: Run) -> bool:
 
 async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Skip the unpromising passages; the rest is weighed next."""
+    if run.every:
+        yield Gathered((), skipped=_beyond_set(run))
+        return
     limits = SIFT_LIMITS[run.asked.mode]
     waiting = dict.fromkeys(found.passage.id for found in run.unweighed)
     ranked = [
@@ -322,6 +307,20 @@ async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if run.route is Route.lookup:
         kept = kept[: max(limits.of_lookup, len(best))]
     yield Gathered((), skipped=tuple(each for each in waiting if each not in kept))
+
+
+MANY, OF_EACH = 8, 4  # documents of a set from which on the best passages of each are weighed, and how many
+
+
+def _beyond_set(run: Run) -> tuple[str, ...]:
+    """The passages that come after the best of each document, where a search for a set found many documents. A document
+    that is then read to its end brings them again."""
+    by_document: dict[str, list[str]] = {}
+    for found in _in_order(run):
+        by_document.setdefault(found.passage.doc_id, []).append(found.passage.id)
+    if len(by_document) < MANY:
+        return ()
+    return tuple(passage for passages in by_document.values() for passage in passages[OF_EACH:])
 
 
 class Score(BaseModel, extra="forbid"):

@@ -1,5 +1,5 @@
 """Plans a question as a DAG of steps, where later steps use the results of earlier ones. A model proposes, in most runs
-with the route; invalid graphs are repaired. Without a model a question is split by rule."""
+with the route; invalid graphs are repaired."""
 
 from __future__ import annotations
 

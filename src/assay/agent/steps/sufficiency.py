@@ -61,9 +61,8 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     unread = matching_unread(run)
     was_enough = run.judged is not None and run.judged.by != RULES and not run.judged.missing
-    read_in_vain = run.every and was_enough and not _new_evidence(run)
-    if run.every and (read_in_vain or len(run.plan.steps if run.plan else ()) < 2):
-        yield _judge_set(run, unread)
+    if run.every and (unread or (was_enough and not _new_evidence(run))) and said is None:
+        yield _judge_set(run, unread)  # first every document that matches is read to its end
         return
     if said is None and run.judged is not None and not _new_evidence(run):
         yield Judged(run.judged.enough, run.judged.missing, "nothing new was found")

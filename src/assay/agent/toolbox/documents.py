@@ -71,9 +71,8 @@ async def list_sources(
 ) -> Result:
     """List the documents: name, title, type and date.
 
-    contains: only documents whose name, title, type or date has these letters in it
-    k: how many to list
-    page: 2 for the next k, and so on
+    contains: letters of the name, title, type or date
+    k: how many
     """
     entries = context.sources()
     called = names(entries)
@@ -103,10 +102,9 @@ OUTLINE = 30  # headings shown
 
 @built_in(reads_one=True)
 async def get_document(context: ToolContext, source: str, part: Annotated[int, Within(1, 10_000)] = 1) -> Result:
-    """Read a document from its beginning. A long one has parts; the outline says what stands in which.
+    """Read a document, or one part of a long one; its outline names the parts.
 
-    source: the document's name, as list_sources gives it
-    part: which part to read
+    source: its name or title
     """
     entry = document_named(context, source)
     document = context.document(entry.id)

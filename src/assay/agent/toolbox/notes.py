@@ -100,10 +100,10 @@ class Comparison(BaseModel, extra="forbid"):
 
 @tool
 async def compare_documents(context: ToolContext, documents: Annotated[list[str], Within(2, 6)], aspect: str) -> Result:
-    """Compare a few documents in one respect.
+    """Compare two to six documents.
 
-    documents: their names, as list_sources gives them
-    aspect: in what respect, in a few keywords
+    documents: names or titles
+    aspect: in what respect
     """
     entries = context.sources()
     compared = list(
@@ -136,9 +136,9 @@ class Summary(BaseModel, extra="forbid"):
 
 @tool
 async def summarise_results(context: ToolContext, about: str) -> Result:
-    """Sum up what was found so far, to see what is still missing. Not evidence.
+    """Sum up what was found so far. Not evidence.
 
-    about: what to sum up, in a few words
+    about: what of it
     """
     pieces = results(context)
     head = f"{some(len(pieces), 'passage')} of {some(len(documents_of(pieces)), 'document')} found so far"
@@ -157,9 +157,9 @@ class Entities(BaseModel, extra="forbid"):
 
 @tool
 async def extract_entities(context: ToolContext, type: str) -> Result:
-    """List the things of one kind that the results so far name, and where. Not evidence.
+    """List the things of one kind that the results name. Not evidence.
 
-    type: what kind: person, company, place, date, number, or any other
+    type: person, company, place, date, …
     """
     pieces = results(context)
     note = await _note(context, "entities", Entities, "type", "kind", type, pieces)

@@ -17,9 +17,9 @@ BESIDE = 4  # passages returned, those nearest to the given one
 
 @built_in(hides_note=True, reads_one=True)
 async def read_table(context: ToolContext, passage: str) -> Result:
-    """Read the rest of the table or statement that a passage is part of.
+    """Read the rest of the table that a passage is part of.
 
-    passage: the key of a passage that was found
+    passage: its key
     """
     here = context.passage(passage)
     document = context.document(here.doc_id)
@@ -73,10 +73,9 @@ AROUND = 3  # passages returned
 
 @built_in(hides_note=True, reads_one=True)
 async def read_on(context: ToolContext, passage: str, direction: Literal["after", "before"] = "after") -> Result:
-    """Read what comes right after a passage, or right before it, in the same document.
+    """Read what stands right after or before a passage.
 
-    passage: the key of a passage that was found
-    direction: after or before
+    passage: its key
     """
     here = context.passage(passage)
     hits = await context.passages(here.doc_id)
@@ -96,12 +95,11 @@ LONGEST = 80  # passages that are still to be read, at most: a longer document i
 
 @built_in(hides_note=True)
 async def read_rest(context: ToolContext, document: str) -> Result:
-    """Read what was not found yet of a document, to its end.
+    """Read what was not weighed yet of a document, to its end.
 
     document: the document's id
     """
-    known = {found.passage.id for found in context.found}
-    rest = [hit for hit in await context.passages(document) if hit.passage.id not in known]
+    rest = [hit for hit in await context.passages(document) if hit.passage.id not in context.weighed]
     if len(rest) > LONGEST:
         return Result((), f"{some(len(rest), 'passage')} are left, too many to read", (document,), left=len(rest))
     return Result(as_found(rest), f"{some(len(rest), 'passage')} more, to its end", (document,), whole=(document,))

@@ -48,14 +48,14 @@ async def search(
 ) -> Result:
     """Search all documents by words and by meaning.
 
-    query: a few keywords, in the words the documents would use
-    k: how many passages to read
-    since: only documents from this day on: 2024, 2024-05-17 or "last 12 months"
-    until: only documents up to this day
-    type: only documents of this type: pdf, csv, email
-    base: only this knowledge base
-    meta: only documents with this author, organisation, period, kind or tag: author=Ann Lee
-    undated: with since or until, also documents without a date
+    query: keywords
+    k: passages wanted
+    since: first day: 2024, 2024-05-17, "last 12 months"
+    until: last day
+    type: pdf, csv, email
+    base: a knowledge base
+    meta: author=Ann Lee; or organisation, period, kind, tag
+    undated: with since or until: undated documents too
     """
     where, left_out = build_filter(context, since, until, type, base, meta, undated=undated)
     hits = await context.retrieve(query, k, where)
@@ -161,15 +161,9 @@ async def search_all(
     meta: Brief = "",
     undated: bool = False,
 ) -> Result:
-    """Find everything that matches, not just the best. Use for "which all", "every" and "how many"; tables come whole.
+    """Find all that matches, for "every" and "how many"; tables come whole. Limits as in search.
 
-    query: the few keywords that all of them have in common
-    since: only documents from this day on: 2024, 2024-05-17 or "last 12 months"
-    until: only documents up to this day
-    type: only documents of this type: pdf, csv, email
-    base: only this knowledge base
-    meta: only documents with this author, organisation, period, kind or tag: author=Ann Lee
-    undated: with since or until, also documents without a date
+    query: keywords that all have in common
     """
     where, left_out = build_filter(context, since, until, type, base, meta, undated=undated)
     matching, dry = await _exhausted(context, query, where)
@@ -232,11 +226,10 @@ async def _rows_beside(context: ToolContext, matching: list[Hit]) -> list[Hit]:
 
 @built_in(hides_note=True, reads_one=True)
 async def search_by_source(context: ToolContext, query: Query, source: str, k: Count = 8) -> Result:
-    """Look inside one document. Use when you know which document should hold the answer.
+    """Search within one document.
 
-    query: a few keywords, in the words the document would use
-    source: the document's name, as list_sources gives it
-    k: how many passages to read
+    query: keywords
+    source: its name or title
     """
     entry = document_named(context, source)
     hits = await context.retrieve(query, k, Eq("doc", entry.id), deep=True)
@@ -249,12 +242,11 @@ async def search_by_source(context: ToolContext, query: Query, source: str, k: C
 async def follow(
     context: ToolContext, passage: str, name: str, query: Annotated[str, Within(0, LONG_QUERY)] = "", k: Count = 8
 ) -> Result:
-    """Go from a passage to what is said elsewhere about a name in it.
+    """Find what is said elsewhere about a name in a passage.
 
-    passage: the key of the passage that the name stands in
-    name: the person, place, document or thing to follow, as it is written there
-    query: the name and what is still open about it
-    k: how many passages to read
+    passage: its key
+    name: as it is written there
+    query: the name and what is open about it
     """
     context.passage(passage)  # raises unless this run has found the passage
     hits = await context.retrieve(query.strip() or name, k)

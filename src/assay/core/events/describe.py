@@ -35,6 +35,38 @@ class Description:
     live: str
 
 
+# What a request is for, by its prompt.
+PURPOSES: Mapping[str, str] = {
+    "recap": "sum up the oldest turns",
+    "standalone": "understand the turn",
+    "route": "choose how to answer",
+    "plan": "plan the searches",
+    "decide": "choose the next searches",
+    "rerank": "rank what was found",
+    "weigh": "weigh what was found",
+    "judge": "judge whether there is enough",
+    "write": "write the answer",
+    "direct": "answer without documents",
+    "rework": "rework the last answer",
+    "check": "check the claims",
+    "revise": "put claims right",
+    "compare": "compare documents",
+    "summarise": "sum up what was found",
+    "entities": "list names in what was found",
+}
+ALSO = {"route": ('"steps"', "plan the searches"), "weigh": ('"enough"', "judge whether there is enough")}
+
+
+def _purpose(event: events.ModelReplied) -> str:
+    """What a request was for; one reply may serve two ends."""
+    prompt = event.prompt or event.role
+    words = PURPOSES.get(prompt, "")
+    field, more = ALSO.get(prompt, ("", ""))
+    both = f"{words} and {more}" if field and field in event.text else words
+    asked = event.role if prompt == event.role else f"{event.role}/{prompt}"
+    return f"{asked}: {both}" if both else asked
+
+
 MOST_DOCUMENTS = 3  # whose pages a line names
 NO_PAGES: Mapping[str, int] = {}
 
@@ -123,7 +155,7 @@ def live_line(event: Event, pages: Mapping[str, int] = NO_PAGES) -> str:
             return f"  still missing: {'; '.join(missing)}"
         case events.Stopped(reason=reason, why=why):
             return f"Stopped: {reason}{f' ({why})' if why else ''}."
-        case events.Checked(claim=claim, by=by) if claim.quote is None:
+        case events.Checked(claim=claim) if claim.text:
             return f"  {verdict_word(claim)}: {claim.words}"
         case events.Withheld(progress=progress):
             return progress
@@ -187,7 +219,7 @@ def _parts(event: Event, pages: Mapping[str, int]) -> Iterable[str]:
             kinds = ("a whole set" if event.every else "", f"{len(event.readings)} readings" if event.readings else "")
             return event.route, event.why, dates, *kinds
         case events.ModelReplied():
-            asked = event.role if event.prompt in ("", event.role) else f"{event.role}/{event.prompt}"
+            asked = _purpose(event)
             cut = "" if event.finish in ("stop", "tool_calls") else f"ended by {event.finish}"
             return asked, event.model, format_usage(event.usage), f"{event.usage.seconds:.1f} s", cut
         case events.Planned():
