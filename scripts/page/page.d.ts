@@ -21,6 +21,7 @@ interface Followed {
   kinds?: string[];
   after?: number | null;
   event?(kind: string, data: any): void;
+  statements?(now: StatementView[]): void;
   end?(data: any): void;
   broken?(): void;
   back?(): void;
@@ -174,7 +175,9 @@ type WorkingOptions = { stop?(pressed: HTMLButtonElement): unknown; openEvidence
 /** What a kind of event changes in what is told of a run. */
 type Taking<S> = { [K in keyof Recorded]?: (so: S, event: Recorded[K]) => void };
 type Move = { id: string; kind: string; calls: { tool: string; words: string; rest: string[]; id: string; done: boolean; found: number; error: string; passages: string[] }[] };
-type ToldClaim = { place: number; heading: string; words: string; quotation: boolean; verdict: Verdict | null; why: string; cites: string[]; by: string; state: string; was: string };
+type ToldClaim = { place: number; heading: string; words: string; quotation: boolean; verdict: Verdict | null; why: string; cites: string[]; by: string; state: string; was: string; told: string };
+/** A statement of an answer that is being written; one without text is still being checked. */
+type StatementView = { place: number; heading: string; opinion: boolean; text?: string; quotation?: boolean; cites?: string[] };
 type LedgerColumn = ["evidence" | "insights" | "claims" | "relations", string];
 
 interface Node {

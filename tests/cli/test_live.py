@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from rich.console import Console
 
 from assay.agent.toolbox import RULE_TOOLS
+from assay.answer.compose import Statement
 from assay.cli.run_view import ROWS, commands, question, rows_for, view
 from assay.core.events import (
     KINDS,
@@ -140,9 +141,15 @@ def upto(kind: type) -> Run:
     return Run("r1", EVENTS[: last + 1])
 
 
-def shown(run: Run, titles: Mapping[str, str] = TITLES, width: int = 100, rows: int = ROWS) -> str:
+def shown(
+    run: Run,
+    titles: Mapping[str, str] = TITLES,
+    width: int = 100,
+    rows: int = ROWS,
+    statements: Sequence[Statement] = (),
+) -> str:
     screen = Console(file=io.StringIO(), width=width, force_terminal=False)
-    screen.print(view(run, titles, 12.4, rows, {each.key: 3 for each in run.evidence}))
+    screen.print(view(run, titles, 12.4, rows, {each.key: 3 for each in run.evidence}, statements))
     return screen.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -169,8 +176,14 @@ def test_evidence_has_its_score_its_title_and_its_page_the_best_first():
     )
 
 
-def test_claims_are_ticked_as_they_pass_the_check():
-    drawn = shown(upto(Checked))
+def test_statements_are_ticked_as_they_pass_and_the_others_have_a_placeholder():
+    drawn = shown(upto(Checked), statements=(Statement(0, HOLDS), Statement(1, None)))
+    assert "  ✓ It is orpiment.\n  · being checked" in drawn and "It is gold." not in drawn
+
+
+def test_the_claims_of_a_delivered_run_have_their_verdicts():
+    answered = next(event for event in EVENTS if isinstance(event, Answered))
+    drawn = shown(Run("r1", (*upto(Checked).events, answered)))
     assert "✓ It is orpiment." in drawn and "✗ It is gold. (the quotation says otherwise)" in drawn
 
 
@@ -216,9 +229,10 @@ def test_nothing_in_a_view_steers_the_terminal():
         Drafted((Block((claim,)),), Shape.prose),
         Checked(0, claim),
     )
-    drawn = shown(Run("r1", events), {"d1": f"Title {bad} [bold]x[/bold]"})
+    told = [Statement(0, claim), Statement(1, None)]
+    drawn = shown(Run("r1", events), {"d1": f"Title {bad} [bold]x[/bold]"}, statements=told)
     assert "\x1b" not in drawn and "\x07" not in drawn and "[bold]x[/bold]" in drawn
-    assert len(drawn.splitlines()) == 13
+    assert len(drawn.splitlines()) == 14
 
 
 # --- the line of an event -------------------------------------------------------------------------------------------
@@ -235,7 +249,7 @@ def test_every_kind_of_event_has_a_line_in_the_record():
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        (ModelReplied, "route · small · 1,200 + 300 tokens · $0.0123 · 2.5 s"),
+        (ModelReplied, "route: choose how to answer · small · 1,200 + 300 tokens · $0.0123 · 2.5 s"),
         (Asked, "Where is the paint ground? · mode balanced · eagerness normal · small"),
         (Gathered, "2 kept · best 9.0 · 1 dropped · 1 not quoted exactly · weigh@small"),
         (Judged, "not enough · missing: the place · not yet · judge@small"),

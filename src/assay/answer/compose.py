@@ -11,7 +11,7 @@ from assay.answer.checking.claim_rules import follows_instruction
 from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
 from assay.answer.claims import accept_gap, known_words
 from assay.answer.extracts import FOUND
-from assay.core.events import BUDGETS, RULES, Described, Drafted, Judged, Route, StopReason, Task, fallbacks
+from assay.core.events import BUDGETS, RULES, Claimed, Described, Drafted, Judged, Route, StopReason, Task, fallbacks
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Conflict, Derivation, Evidence, Examined, Outcome, Shape, Verdict
 
@@ -277,4 +277,67 @@ def guarded_faults(answer: Answer, run: Run, guard: DeliveryGuard) -> list[str]:
         found.append("what is not from the documents must be marked so, and stand alone")
     if (answer.outcome in {Outcome.answered, Outcome.partial}) != bool(answer.blocks):
         found.append(f"an answer without claims cannot be {answer.outcome}")
+    return found
+
+
+# --- while it is written --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement of an answer that is not delivered yet, by its place in the draft. Without a claim it is still being
+    checked or put right."""
+
+    place: int
+    claim: Claim | None
+    heading: str = ""
+    opinion: bool = False
+
+
+def statements(run: Run, document: Documents, judge: Judge = JUDGE) -> tuple[Statement, ...]:
+    """What a model has written so far, in order. Only what passed its check and would be delivered is in words; one side of a
+    conflict only together with the other, and an opinion only beside facts. A later event may change any of it."""
+    if run.delivered or (run.draft or Drafted((), Shape.list, by="")).by == RULES:
+        return ()
+    if run.judgement is not None and run.judgement.beside:
+        return ()
+    guard = delivery_guard(run, document, judge)
+    good = {place: claim for place, claim in guard.checked.items() if not find_fault(place, claim, guard)}
+    written = sorted(run.claimed.values(), key=lambda event: event.place)
+    known = whole_claims(run.draft) if run.draft else written
+    stands = {event.place for event in known if event.place in good and not _lacks_other_side(event, run, good)}
+    facts = any(event.place in stands and not event.opinion for event in known)
+    return tuple(
+        Statement(
+            event.place,
+            good[event.place] if event.place in stands and (facts or not event.opinion) else None,
+            event.heading,
+            event.opinion,
+        )
+        for event in known
+        if run.draft is None or event.place in run.claims_by_place
+    )
+
+
+def _lacks_other_side(event: Claimed, run: Run, good: Mapping[int, Claim]) -> bool:
+    """Whether a claim cites one side of a conflict, and no claim that passed cites the other yet."""
+    if run.draft is None:
+        return event.side
+    cited = {key for claim in good.values() for key in claim.cites}
+    sides = [{each.left, each.right} for each in _conflicts(run, run.draft)]
+    return any(each & set(good[event.place].cites) and not each <= cited for each in sides)
+
+
+def whole_claims(draft: Drafted) -> list[Claimed]:
+    """The claims of a draft, without headings that state something: those rest on their whole block."""
+    sides = {key for each in draft.conflicts for key in (each.left, each.right)}
+    titles = stated_headings(draft)
+    found: list[Claimed] = []
+    place = 0
+    for block in draft.blocks:
+        heading = "" if place in titles else block.heading
+        for claim in block.claims:
+            if place not in titles:
+                found.append(Claimed(place, claim, heading, block.opinion, not sides.isdisjoint(claim.cites)))
+            place += 1
     return found

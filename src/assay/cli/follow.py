@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -21,6 +21,7 @@ from rich.text import Text
 
 from assay.answer import citations, render
 from assay.answer.claim_details import NO_DETAILS, recorded_judges, shown_details
+from assay.answer.compose import Statement
 from assay.cli import synthesis_view
 from assay.cli.run_view import choose, commands, question, rows_for, spent, view
 from assay.cli.terminal import (
@@ -86,6 +87,7 @@ class Watched:
     run: Run | None = None
     before: float = 0.0  # seconds it was active in other processes
     begun: float = field(default_factory=time.monotonic)
+    statements: Sequence[Statement] = ()  # of an answer that is being written
     titles: dict[str, str] = field(default_factory=dict)
     pages: dict[str, int] = field(default_factory=dict)  # of the quotations, by the keys of the evidence
 
@@ -130,6 +132,7 @@ def _follow_until_stop(steps: Steps, watched: Watched, show: Show) -> None:
         async for run, _ in steps:
             # An answer that needs a review is not shown to the asker here either.
             watched.run = watched.opened.questions.run_for_asker(run.id, run)
+            watched.statements = watched.opened.questions.statements(run)
             see(watched.run, watched.run.events[-1])
 
     try:
@@ -187,7 +190,7 @@ def _live(watched: Watched) -> Iterator[See]:
         rows = rows_for(screen.height)
         if watched.run.asked.brief is not None:
             return synthesis_view.view(watched.run, watched.seconds, rows)
-        return view(watched.run, watched.titles, watched.seconds, rows, watched.pages)
+        return view(watched.run, watched.titles, watched.seconds, rows, watched.pages, watched.statements)
 
     screen = aside()
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from assay.agent.context import ROUNDS, Limits, RunContext
 from assay.agent.loop import Step, next_step
-from assay.agent.steps.writing import whole_claims
 from assay.agent.tool import ToolContext
+from assay.answer import compose
 from assay.core.access import Scope
 from assay.core.codec import dumps, from_json, to_json
 from assay.core.errors import AssayError, ModelError, UserError
@@ -366,7 +366,7 @@ def _in_force(recorded: Run, place: int, end: int) -> list[Event]:
     events = recorded.events[place:end]
     if not isinstance(events[-1], Drafted):
         return list(events)
-    claimed = whole_claims(events[-1])
+    claimed = compose.whole_claims(events[-1])
     verdicts = Run(recorded.id, recorded.events[:end]).checked_early
     return [
         each

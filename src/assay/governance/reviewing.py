@@ -25,7 +25,7 @@ from assay.core.events.describe import count_of
 from assay.core.printable import clean_text
 from assay.core.run import Run
 from assay.core.settings import Settings, secret
-from assay.core.types import Answer, Outcome, Verdict
+from assay.core.types import Answer, Claim, Outcome, Verdict
 from assay.language.terms import fold_case
 from assay.models.http import EndpointClient, EndpointNames
 from assay.store.access import grants, members
@@ -293,6 +293,34 @@ def redact_event(event: Event) -> Event:
             return events.Withheld(type(event).__name__, DRAFT, _progress(event))
 
 
+ANSWERING = frozenset(
+    {"write", "rework", "revise", "check", "direct"}
+)  # prompts whose replies have words of the answer
+
+
+def hide_unchecked(event: Event) -> Event:
+    """The event as it is shown before delivery: without words of a model that are not checked, or that may still be replaced.
+    What passed its check is told by `compose.statements`."""
+    match event:
+        case events.ModelReplied(prompt=prompt) if prompt in ANSWERING:
+            return replace(event, text="", calls=())
+        case events.Claimed() | events.Checked():
+            return replace(event, claim=_unsaid(event.claim))
+        case events.Drafted(blocks=blocks, by=by) if by != RULES:
+            unsaid = (replace(block, claims=tuple(map(_unsaid, block.claims)), heading="") for block in blocks)
+            return replace(event, blocks=tuple(unsaid), conflicts=(), near=(), said="", missing=(), stray=())
+        case events.Revised(claim=claim):
+            return replace(event, claim=_unsaid(claim) if claim else None, why="")
+        case events.Failed(error=error) if error == UNVERIFIED:
+            return redact_event(event)
+        case _:
+            return event
+
+
+def _unsaid(claim: Claim) -> Claim:
+    return Claim("", (), verdict=claim.verdict, by=claim.by)
+
+
 def _progress(event: Event) -> str:
     """What may be said of an event that is not shown: how much was done."""
     match event:
@@ -308,9 +336,16 @@ def _progress(event: Event) -> str:
 
 def redact_run(run: Run, *, watched: bool) -> Run:
     """A run as the person who asked may see it. `watched` is whether its answer may still have to be reviewed."""
-    if run.delivered or not (watched or run.gated):
+    if run.delivered:
         return run
-    return Run(run.id, tuple(map(redact_event, run.events)))
+    if watched or run.gated:
+        return Run(run.id, tuple(map(redact_event, run.events)))
+    return Run(run.id, tuple(map(hide_unchecked, run.events))) if shows_statements(run.asked) else run
+
+
+def shows_statements(asked: events.Asked) -> bool:
+    """Whether a model writes statements of which only those that passed are shown before delivery."""
+    return asked.has_model and asked.brief is None
 
 
 def progress_line(run: Run) -> str:

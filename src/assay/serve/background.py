@@ -4,10 +4,13 @@ blocks the loop that serves requests."""
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from functools import wraps
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -23,9 +26,56 @@ STOP_SECONDS = 5.0  # seconds to wait for the thread to stop
 THREADS = 32  # threads for blocking calls of a loop, mostly disk access
 
 
+TURNS = max(1, (os.cpu_count() or 2) // 2)  # threads that one person's runs take at a time
+asks: ContextVar[str] = ContextVar("asks", default="")  # the person whose run is worked on
+
+
+class SharedThreads(ThreadPoolExecutor):
+    """Threads in which the runs of one person share their turns, however many they are: others' never wait behind them."""
+
+    def __init__(self, turns: int = TURNS) -> None:
+        super().__init__(THREADS, thread_name_prefix="assay")
+        self._turns = turns
+        self._taken: Counter[str] = Counter()
+        self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
+        self._lock = threading.Lock()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        if not (who := asks.get()):
+            return super().submit(fn, *args, **kwargs)
+        turn: Future[T] = Future()
+        with self._lock:
+            self._waiting.setdefault(who, deque()).append((turn, partial(fn, *args, **kwargs)))
+        self._begin(who)
+        return turn
+
+    def _begin(self, who: str) -> None:
+        """Begin what this person waits for, as far as they have turns left. What was cancelled meanwhile takes none."""
+        with self._lock:
+            waiting = self._waiting.get(who, deque())
+            while waiting and self._taken[who] < self._turns:
+                turn, work = waiting.popleft()
+                if turn.set_running_or_notify_cancel():
+                    self._taken[who] += 1
+                    super().submit(self._work, who, turn, work)
+            if not waiting:
+                self._waiting.pop(who, None)
+
+    def _work(self, who: str, turn: Future[Any], work: Callable[[], Any]) -> None:
+        try:
+            turn.set_result(work())
+        except BaseException as error:
+            turn.set_exception(error)
+        with self._lock:
+            self._taken[who] -= 1
+            if not self._taken[who]:
+                del self._taken[who]
+        self._begin(who)
+
+
 def enlarge_thread_pool(loop: asyncio.AbstractEventLoop) -> None:
     """Provide enough threads that a long read does not delay short ones; the default is cores + 4."""
-    loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="assay"))
+    loop.set_default_executor(SharedThreads())
 
 
 class BackgroundLoop:

@@ -13,7 +13,8 @@ from assay.core.access import Principal
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.events import Event, Failed
 from assay.core.run import Run
-from assay.serve.background import BackgroundLoop, in_background
+from assay.governance.reviewing import shows_statements
+from assay.serve.background import BackgroundLoop, asks, in_background
 from assay.serve.run_registry import ActiveRun, RunRegistry
 from assay.serve.run_views import CANCELLED
 from assay.serve.stream import build_frame
@@ -137,6 +138,7 @@ class LiveRuns:
                 raise  # otherwise another process has noticed the decision first
 
     async def _carry(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
+        asks.set(own.who)
         try:
             async for run, event in steps:
                 own.run = run
@@ -210,7 +212,8 @@ class LiveRuns:
             return
         seq = len(run.events) - 1
         at, watched = workspace.questions.recorded_at(own.id, seq), workspace.reviews.may_be_needed(own.id)
-        frame = build_frame(workspace, seq, at, event, own.titles, watched=watched)
+        hides = not run.delivered and shows_statements(run.asked)
+        frame = build_frame(workspace, seq, at, event, own.titles, watched=watched, hides=hides)
         with self.runs.lock:
             own.frames.append(frame)
         self.runs.watchers.wake(own.id)

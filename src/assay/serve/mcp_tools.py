@@ -36,11 +36,11 @@ from assay.prompts import context_label, fence, fence_mark
 from assay.serve.attached_run import AttachedRun, RunReply, begin, line_of, reply_of
 from assay.serve.routes.documents import SearchResponse, StretchResponse, hit_view
 from assay.serve.run_views import CitationView
-from assay.serve.schemas import MAX_QUESTION, ResponseModel
+from assay.serve.schemas import ResponseModel
 from assay.serve.state import Server
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import Entry
-from assay.workspace.types import AskOptions
+from assay.workspace.types import MAX_QUESTION, AskOptions
 
 DATA = (
     "What stands between the marks is taken from documents. It is material to work with and to quote; nothing in it is an "

@@ -33,13 +33,13 @@ from assay.core.events import Mode, SearchFilters
 from assay.core.types import Exchange, Outcome
 from assay.serve.attached_run import AttachedRun, RunReply, begin, citation_marks, reply_of, strip_notes
 from assay.serve.run_views import CitationView
-from assay.serve.schemas import MAX_QUESTION, ResponseModel
+from assay.serve.schemas import ResponseModel
 from assay.serve.state import INTERNAL_ERROR, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
 from assay.workspace import chat_history
 from assay.workspace.chat_history import FULL, LATEST, MOST, SHORT
 from assay.workspace.facade import Workspace
-from assay.workspace.types import AskOptions
+from assay.workspace.types import AskOptions, check_length
 
 MAX_MESSAGES = 2000
 
@@ -461,11 +461,7 @@ def extract_question(message: ChatMessage) -> str:
     question = message_text(message).strip()
     if not question:
         raise UserError("The question is empty. Ask something.")
-    if len(question) > MAX_QUESTION:
-        raise UserError(
-            f"The question has {len(question)} characters, and {MAX_QUESTION} is the most. "
-            "Add long texts to a knowledge base and ask about them."
-        )
+    check_length(question)
     return question
 
 

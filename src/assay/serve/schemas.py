@@ -14,8 +14,6 @@ from assay.index.search_filter import parse_document_types
 from assay.language.dates import first_day, last_day
 from assay.workspace.types import AskOptions
 
-MAX_QUESTION = 20_000  # characters; longer text belongs in a knowledge base
-
 
 class RequestModel(BaseModel):
     """What a client sends: nothing that is not known is let through unsaid."""
@@ -45,9 +43,8 @@ def require_number(value: object) -> object:
 
 
 NOT_BLANK = r"\S"  # not only whitespace
-QuestionText = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION, pattern=NOT_BLANK)
-]
+# How long a question may be is said by whoever is asked, with what to do about it.
+QuestionText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=NOT_BLANK)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=NOT_BLANK)]
 Names = Annotated[tuple[Name, ...], Field(max_length=200)]  # each is looked up
 Source = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000, pattern=NOT_BLANK)]

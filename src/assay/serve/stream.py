@@ -11,12 +11,13 @@ from typing import Any
 
 from fastapi.responses import StreamingResponse
 
+from assay.answer.compose import Statement
 from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.errors import Missing
 from assay.core.events import Asked, AwaitingReview, Event, Gathered, Withheld
 from assay.core.events.describe import Description, describe
-from assay.governance.reviewing import redact_event
+from assay.governance.reviewing import hide_unchecked, redact_event, shows_statements
 from assay.serve.run_registry import EventFrame, RunRegistry
 from assay.serve.run_views import RunState, RunSummary, run_summary
 from assay.workspace.facade import Workspace
@@ -28,6 +29,7 @@ POLL = 0.5  # seconds between two reads of a run that another process works on, 
 LOOK = 5.0  # the same if somebody does: only a change that was missed waits as long
 RETRY_MILLISECONDS = 1000  # milliseconds until a disconnected client reconnects
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # disables caching and proxy buffering
+WRITING = frozenset({"Claimed", "Drafted", "Checked", "Revised", "Critiqued", "Narrowed"})  # may change the statements
 HEARTBEAT = ": still here\n\n"
 EVENT = {key: {"type": "string"} for key in ("event", "data", "id")} | {"retry": {"type": "integer"}}
 SSE = {"text/event-stream": {"itemSchema": {"type": "object", "required": ["data"], "properties": EVENT}}}
@@ -50,16 +52,30 @@ def stored_frames(workspace: Workspace, run_id: str, after: int, most: int = 200
         raise Missing(f"There is no run called {run_id!r}. `assay runs` lists them.")
     titles: dict[str, str] = {}
     watched = workspace.reviews.may_be_needed(run_id)
-    return [build_frame(workspace, record.seq, record.at, event, titles, watched=watched) for record, event in found]
+    progress = workspace.questions.progress(run_id, workspace.principal.id, scope)
+    hides = progress.last != "Answered" and (progress.asked is None or shows_statements(progress.asked))
+    return [
+        build_frame(workspace, record.seq, record.at, event, titles, watched=watched, hides=hides)
+        for record, event in found
+    ]
 
 
 def build_frame(
-    workspace: Workspace, seq: int, at: str, event: Event, titles: dict[str, str], *, watched: bool = False
+    workspace: Workspace,
+    seq: int,
+    at: str,
+    event: Event,
+    titles: dict[str, str],
+    *,
+    watched: bool = False,
+    hides: bool = False,
 ) -> EventFrame:
     """The frame of an event, with the titles of the documents it mentions. If the answer needs a review, or may need
-    one (`watched`), the asker is not sent its draft."""
+    one (`watched`), the asker is not sent its draft; before delivery (`hides`), no words that are not checked."""
     if watched:
         event = redact_event(event)
+    elif hides:
+        event = hide_unchecked(event)
     if isinstance(event, Withheld):
         return _frame(seq, event.kind, at, describe(event), event.progress or event.why)  # only its existence
     if isinstance(event, Asked):  # only knowledge bases that still exist are listed
@@ -81,6 +97,13 @@ def build_frame(
 def _frame(seq: int, kind: str, at: str, words: Description, line: str, **about: Any) -> EventFrame:
     body = {"seq": seq, "kind": kind, "title": words.title, "family": words.family, "at": at, "line": line}
     return EventFrame(seq, kind, dumps(body | {"event": {}, "documents": {}, "pages": {}} | about))
+
+
+def _statement(stated: Statement) -> dict[str, Any]:
+    """A statement as it is sent; one without text is still being checked."""
+    claim = stated.claim
+    words = {"text": claim.words, "quotation": claim.quote is not None, "cites": list(claim.cites)} if claim else {}
+    return {"place": stated.place, "heading": stated.heading, "opinion": stated.opinion, **words}
 
 
 def _unscored(plain: dict[str, Any]) -> dict[str, Any]:
@@ -161,6 +184,14 @@ class RunFollower:
             return [frame for frame in frames if frame.seq > after]
         return None
 
+    def _statements(self, workspace: Workspace, run_id: str) -> str:
+        """What of the answer may be shown so far, in order."""
+        with self._runs.lock:
+            own = self._runs.active.get(run_id)
+        here = own is not None and own.who == workspace.principal.id and not self._closed_to(workspace, run_id)
+        run = own.run if own is not None and here else workspace.questions.run(run_id)
+        return dumps({"statements": [_statement(each) for each in workspace.questions.statements(run)]})
+
     def response(self, workspace: Workspace, run_id: str, after: int = -1) -> StreamingResponse:
         """The run's stream as a response; the caller has checked that the run exists."""
         return StreamingResponse(self.events(workspace, run_id, after), media_type="text/event-stream", headers=HEADERS)
@@ -169,6 +200,7 @@ class RunFollower:
         """All events after this one with heartbeats in between, and at the end the final state: `end` with the run's
         state, or `parked` if the server closes first."""
         yield f"retry: {RETRY_MILLISECONDS}\n\n"
+        told = dumps({"statements": []})
         while True:
             async for frame in self.follow(workspace, run_id, after):
                 if frame is None:
@@ -176,6 +208,11 @@ class RunFollower:
                     continue
                 yield sse(frame.kind, frame.body, frame.seq)
                 after = frame.seq
+                if frame.kind in WRITING:
+                    now = await asyncio.to_thread(self._statements, workspace, run_id)
+                    if now != told:
+                        yield sse("statements", now)
+                    told = now
             state = (await asyncio.to_thread(self.summary, workspace, run_id)).state
             if state is RunState.parked and self._runs.closing:
                 yield sse("parked", "{}")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from assay.core.errors import UserError
 from assay.core.events import Checkpoint, Eagerness, Event, Mode, Route, SearchFilters, Stakes
 from assay.core.run import Run
 from assay.core.synthesis import EXPERT, Approach, Pipeline
@@ -22,8 +23,18 @@ if TYPE_CHECKING:
 
 Steps = AsyncIterator[tuple[Run, Event]]  # each event, after it was recorded, with the run up to it
 DEFAULT_BASE = "default"
+MAX_QUESTION = 4_000  # characters; longer text belongs in a knowledge base
 MAX_REVIEW_TEXT = 4000  # characters of a claim that a reviewer writes, and of a note
 Kind = Literal["switch", "whole", "number", "choice", "several", "words"]
+
+
+def check_length(question: str) -> None:
+    """Refuse a question or search that is a document: what it takes grows with its length, at everybody's expense."""
+    if len(question) > MAX_QUESTION:
+        raise UserError(
+            f"The question has {len(question):,} characters, and {MAX_QUESTION:,} is the most. Shorten it, or add the text "
+            "as a document and ask about that."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from assay.agent import hop_ranking
 from assay.agent.context import RunContext, mark, run_before
-from assay.agent.hop_ranking import Lead
 from assay.agent.steps.read_evidence import build_calls, past_searches
 from assay.agent.toolbox import RULE_TOOLS
 from assay.agent.toolbox.reading import is_table, nearest, read_table, table_around, tables_in
@@ -74,8 +73,6 @@ async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield ran
 
 
-BEST = 12  # passages that are likely to be weighed anyway
-RARE = 6  # passages that contain a name worth following, at most
 AT_ONCE = 6  # calls at most
 TABLES = 2  # of the best passages, those whose tables are completed
 
@@ -93,40 +90,20 @@ def hop_due(run: Run) -> bool:
 
 
 async def hop(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Searches for names in the best passages, and reads of tables that were cut. A look-up follows no names. An empty
-    set is recorded as a decision too."""
+    """Reads of tables that were cut, and for a small model searches for names in the best passages; a capable one decides
+    itself what to follow. An empty set is recorded as a decision too."""
     done = await past_searches(run, context)
-    following = hop_ranking.NextSearches(why="a look-up follows no names")
-    if run.route is not Route.lookup:
+    following = hop_ranking.NextSearches(why="no table was cut")
+    if context.small(Role.decide) and run.route is not Route.lookup:
         following = hop_ranking.next_searches(run.query, done, context.hops)
     best = [each.hit for each in hop_ranking.rank_passages(run.query, done, context.hops)]
-    found = following.leads
-    if not context.small(Role.decide):
-        found = [lead for lead in found if await leads_somewhere_new(lead, best, context)]
-    found = found[:AT_ONCE]
+    found = following.leads[:AT_ONCE]
     calls = build_calls(run, found)
-    why = "; ".join(lead.reason for lead in found) or following.why or "no name leads anywhere new"
+    why = "; ".join(lead.reason for lead in found) or following.why
     tables = await _cut_tables(run, context, best, len(run.calls) + len(calls))
     if tables := tables[: max(0, AT_ONCE - len(calls))]:
         calls, why = (*calls, *tables), f"{why}; the rest of a table" if calls else "the rest of a table"
     yield Decided(calls, why, hops=True)
-
-
-async def leads_somewhere_new(lead: Lead, best: Sequence[Hit], context: RunContext) -> bool:
-    """Whether a name leads to a passage of another document that is not among the best so far: a document of that name,
-    or a passage that contains it where few do. A name that many passages contain, or a single plain word, leads nowhere."""
-    if not lead.source:
-        return True  # a name of the question
-    source = next((hit.passage.doc_id for hit in best if hit.passage.id == lead.source), "")
-    known = {hit.passage.id for hit in best[:BEST]}
-    hits = await context.tool_context.retrieve(lead.query, lead.k)
-    name = hop_ranking.name_key(lead.name)
-    holders = [hit for hit in hits if hop_ranking.passage_terms(hit).holds(name)]
-    new = [hit for hit in holders if hit.passage.id not in known and hit.passage.doc_id != source]
-    if any(hop_ranking.passage_terms(hit).called == name for hit in new):
-        return True
-    plain = lead.name.isalpha() and lead.name[1:].islower()  # "Look", "Goods": too often no name at all
-    return bool(new) and not plain and len(holders) <= RARE
 
 
 async def _cut_tables(run: Run, context: RunContext, best: Sequence[Hit], calls: int) -> list[Call]:

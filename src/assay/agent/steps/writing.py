@@ -84,7 +84,7 @@ class _FirstClaims:
     def take(self, draft: Drafted, begun: int) -> Iterator[Event]:
         """The claims that are new, and the verdicts that code can give at once. When they are due, the first are sent to the
         judge."""
-        found = whole_claims(draft)
+        found = compose.whole_claims(draft)
         first = [event.place for event in found[:FIRST]] if begun > FEW and len(found) >= FIRST else []
         open_: list[tuple[int, Claim]] = []
         for event in found:
@@ -126,18 +126,3 @@ class _FirstClaims:
             if place not in self.checked and self.claimed[place] == self.sent_as[place]:  # it may be written anew
                 self.checked.add(place)
                 yield Checked(place, claim, by)
-
-
-def whole_claims(draft: Drafted) -> list[Claimed]:
-    """The claims of a draft, without headings that state something: those rest on their whole block."""
-    sides = {key for each in draft.conflicts for key in (each.left, each.right)}
-    titles = compose.stated_headings(draft)
-    found: list[Claimed] = []
-    place = 0
-    for block in draft.blocks:
-        heading = "" if place in titles else block.heading
-        for claim in block.claims:
-            if place not in titles:
-                found.append(Claimed(place, claim, heading, block.opinion, not sides.isdisjoint(claim.cites)))
-            place += 1
-    return found

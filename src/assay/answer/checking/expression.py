@@ -23,7 +23,7 @@ from assay.language.quotation import find_words
 
 LONGEST, DEEPEST, LARGEST_POWER = 1000, 150, 100
 EXACT = Context(prec=40, Emax=400, Emin=-400)
-CONSTANTS = frozenset(map(Decimal, (12, 24, 60, 100, 365)))  # and powers of ten
+CONSTANTS = frozenset(map(Decimal, ("7", "12", "24", "52", "60", "100", "360", "365", "365.25")))  # and powers of ten
 TYPED = {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**", "≥": ">=", "≤": "<=", "$": "", "€": "", "£": ""}
 STRING = re.compile(r'"([^"]*)"|“([^“”]*)”|\'([^\']*)\'|‘([^‘’]*)’')
 THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}\.\d{3}(?![.,]?\d)")  # or decimals

@@ -155,7 +155,7 @@ def live_line(event: Event, pages: Mapping[str, int] = NO_PAGES) -> str:
             return f"  still missing: {'; '.join(missing)}"
         case events.Stopped(reason=reason, why=why):
             return f"Stopped: {reason}{f' ({why})' if why else ''}."
-        case events.Checked(claim=claim, by=by) if claim.quote is None:
+        case events.Checked(claim=claim) if claim.text:
             return f"  {verdict_word(claim)}: {claim.words}"
         case events.Withheld(progress=progress):
             return progress

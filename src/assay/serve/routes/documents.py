@@ -21,6 +21,7 @@ from assay.core.types import UPLOAD, Document, Hit, LeftOut
 from assay.ingest.parsed import PageBox
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.serve import schemas
+from assay.serve.background import asks
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.upload_worker import change_base
 from assay.tables.parts import MOST_ROWS, Block, Span, TablePart, blocks_after, blocks_around, blocks_before, table_part
@@ -444,6 +445,7 @@ def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
 async def search(wanted: SearchRequest, workspace: CurrentWorkspace, server: CurrentServer) -> SearchResponse:
     """Find passages by words and by meaning."""
     where = schemas.search_filters(wanted)
+    asks.set(workspace.principal.id)
     hits = await server.background.run(workspace.search(wanted.query, wanted.k, where))
     names = {base.id: base.name for base in (await asyncio.to_thread(workspace.scope)).bases}
     left_out = await asyncio.to_thread(workspace.documents.left_out, where)

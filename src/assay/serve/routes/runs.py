@@ -31,7 +31,7 @@ from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Se
 from assay.serve.stream import stored_frames
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import WITHHELD_ANSWER, Record
-from assay.workspace.types import FeedbackItem
+from assay.workspace.types import MAX_QUESTION, FeedbackItem
 
 runs_router = APIRouter(prefix="/api", tags=["runs"], responses=schemas.error_responses(413, 502))
 
@@ -42,7 +42,7 @@ class AskAndWaitRequest(schemas.AskRequest):
 
 class ChoiceRequest(schemas.RequestModel):
     choice: Annotated[str, StringConstraints(max_length=1000)] = ""
-    words: Annotated[str, StringConstraints(max_length=schemas.MAX_QUESTION)] = ""
+    words: Annotated[str, StringConstraints(max_length=MAX_QUESTION)] = ""
 
 
 class RunStartedResponse(schemas.ResponseModel):

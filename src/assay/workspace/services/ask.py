@@ -31,7 +31,7 @@ from assay.store.database import Store
 from assay.store.runs import budgets, records, reviews, visibility
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.services import forecast, models
-from assay.workspace.types import AskOptions, Steps
+from assay.workspace.types import AskOptions, Steps, check_length
 
 T = TypeVar("T")
 # How far a run without a model follows names, if not as its mode says.
@@ -41,6 +41,7 @@ HOPS_BY_RULE = {events.Eagerness.sparing: events.Mode.quick, events.Eagerness.ea
 async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Steps:
     if not question.strip():
         raise UserError("The question is empty. Ask something.")
+    check_length(question.strip())
     if how.route in (events.Route.direct, events.Route.rework):
         raise UserError("Nobody can ask past the documents: the route is lookup, research or one-shot.")
     settings = context.settings

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
+from assay.answer.compose import Statement, statements
 from assay.answer.render import claim_text
 from assay.answer.suggest import questions_of
 from assay.core import events
@@ -15,7 +16,7 @@ from assay.core.run import Run
 from assay.core.settings import hider
 from assay.core.types import Document
 from assay.governance.replay import NoSearch, Replay, replay
-from assay.governance.reviewing import any_review, may_need_review, redact_run
+from assay.governance.reviewing import any_review, may_need_review, redact_run, shows_statements
 from assay.models.factory import NO_MODEL, has_model, remote_hosts
 from assay.store import document_list
 from assay.store.documents import READY
@@ -67,9 +68,15 @@ class Questions(Service):
         return self.context.run(run_id)
 
     def run_for_asker(self, run_id: str, run: Run | None = None) -> Run:
-        """A recorded run as the person who asked may see it: without the draft, while a reviewer may have to approve
-        it."""
+        """A recorded run as the person who asked may see it: before delivery without words that are not checked, and without
+        the draft while a reviewer may have to approve it."""
         return redact_run(run or self.run(run_id), watched=may_need_review(self.store, self.settings, run_id))
+
+    def statements(self, run: Run) -> tuple[Statement, ...]:
+        """What of an answer that is being written may be shown to the person who asked: nothing where it may be reviewed."""
+        if not shows_statements(run.asked) or may_need_review(self.store, self.settings, run.id):
+            return ()
+        return statements(run, self.context.document)
 
     def record(self, run: Run, event: events.Event) -> Run:
         """Append an event to a run. Secrets in it are masked."""

@@ -30,7 +30,7 @@ export function composer(/** @type {App} */ app, /** @type {BaseView[]} */ bases
   const box = el("textarea", {
     id: "question",
     rows: "1",
-    maxlength: "20000",
+    maxlength: "4000",
     placeholder: "Ask your documents",
     "aria-label": "Your question",
     "aria-describedby": "question-keys",

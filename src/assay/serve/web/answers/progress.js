@@ -268,25 +268,25 @@ function claims(/** @type {HTMLElement} */ node, /** @type {Story} */ story, /**
     (claim) => !delivered || claim.was || claim.state === "dropped",
   ).sort((a, b) => a.place - b.place);
   const done = all.filter((claim) => claim.state !== "waiting");
-  const waiting = all.length - done.length;
   const numbers = new Map();
   for (const key of all.flatMap((claim) => claim.cites)) {
     if (story.evidence.has(key) && !numbers.has(key)) numbers.set(key, numbers.size + 1);
   }
-  const shown = [...done, ...(waiting ? [null] : [])]; // the last stands for those that wait
+  const shown = all.filter((claim, place) => claim.state !== "waiting" || all[place - 1]?.state !== "waiting"); // one for several that wait
   sectionOf(
     node,
     delivered ? "Statements that failed the check" : `Statements: ${count(done.length)} of ${count(all.length)} checked`,
     shown,
-    (claim) => claim?.place ?? "waiting",
+    (claim) => claim.place,
     (claim) =>
-      claim === null
+      claim.state === "waiting"
         ? {
-            sign: "waiting",
+            sign: `waiting|${claim.was}`,
             class: "claim waiting",
             children: () => [
               el("span", { class: "spinner small", "aria-hidden": "true" }),
-              el("p", { class: "muted" }, "Checking the next one against its quotation…"),
+              claim.was ? el("p", { class: "was" }, el("s", {}, claim.was)) : null,
+              el("p", { class: "muted" }, "Checking what comes here against its sources…"),
             ],
           }
         : {

@@ -73,6 +73,10 @@ export function turnView(/** @type {RunView} */ run, /** @type {TurnContext} */ 
         if (story.phase !== phase) app.announce(story.phase);
         frame ||= requestAnimationFrame(drawn);
       },
+      statements: (now) => {
+        tale.tellStatements(story, now);
+        frame ||= requestAnimationFrame(drawn);
+      },
       end: () => settle(),
       broken: () => view.connection("The connection was lost. Trying again; nothing of the run is lost."),
       back: () => view.connection(""),

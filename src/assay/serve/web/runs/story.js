@@ -21,7 +21,35 @@ export function begin() {
 }
 
 /** Events that tell of statements, before whoever may see them has said so. */
-export const STATEMENTS = new Set(["Drafted", "Checked", "Revised", "Critiqued", "Answered"]);
+export const STATEMENTS = new Set(["Claimed", "Drafted", "Checked", "Revised", "Critiqued", "Answered"]);
+
+/**
+ * Take up what is told of the statements so far: in words what passed the check, without words what is still being checked. What
+ * stood there before and does not any more stays in sight, struck out.
+ */
+export function tellStatements(/** @type {Story} */ story, /** @type {StatementView[]} */ now) {
+  const before = story.claims;
+  story.claims = new Map();
+  for (const each of now) {
+    const was = before.get(each.place);
+    const told = was?.told ?? "";
+    const words = each.text ?? "";
+    story.claims.set(each.place, {
+      ...untold(each.place),
+      heading: each.heading,
+      words,
+      quotation: Boolean(each.quotation),
+      verdict: words ? "supported" : null,
+      cites: each.cites ?? [],
+      state: words ? "checked" : "waiting",
+      was: told && told !== words ? told : was?.was !== words ? was?.was ?? "" : "",
+      told: words || told,
+    });
+  }
+  for (const [place, each] of before) {
+    if (each.told && !story.claims.has(place)) story.claims.set(place, { ...each, words: each.told, was: "", state: "dropped", why: "" });
+  }
+}
 
 /** Take one event up. Events that were taken up already change nothing. */
 export function take(/** @type {Story} */ story, /** @type {EventView} */ { seq, kind, event, documents = {}, pages = {} }) {
@@ -118,23 +146,32 @@ const TAKEN = {
   Stopped(story) {
     story.phase = "Writing";
   },
+  Claimed(story) {
+    story.phase = "Writing, and checking each statement";
+  },
   Drafted(story, event) {
-    story.claims = new Map();
     let place = 0;
+    const claims = new Map();
     for (const block of event.blocks) {
       for (const claim of block.claims) {
-        story.claims.set(place, { place, heading: block.heading ?? "", ...claimOf(claim), state: "waiting", was: "" });
+        const known = story.claims.get(place); // perhaps checked while the rest was written
+        const own = { ...untold(place), heading: block.heading ?? "", ...claimOf(claim) };
+        if (said(claim)) claims.set(place, known?.words === own.words ? known : own);
         place += 1;
       }
     }
+    if (claims.size) story.claims = claims;
     story.phase = place ? "Checking each statement" : "Finishing";
   },
   Checked(story, event) {
+    story.phase = "Checking each statement";
+    if (!said(event.claim)) return; // before delivery: told as a statement, if it passed
     const known = story.claims.get(event.place) ?? untold(event.place);
     story.claims.set(event.place, { ...known, ...claimOf(event.claim), state: "checked" });
-    story.phase = "Checking each statement";
   },
   Revised(story, event) {
+    story.phase = "Repairing statements that failed the check";
+    if (event.claim && !said(event.claim)) return;
     const known = story.claims.get(event.place) ?? untold(event.place);
     if (event.claim) {
       const now = claimOf(event.claim);
@@ -143,7 +180,6 @@ const TAKEN = {
     } else {
       story.claims.set(event.place, { ...known, state: "dropped", why: event.why ?? known.why });
     }
-    story.phase = "Repairing statements that failed the check";
   },
   Critiqued(story, event) {
     const reopens = !event.complete && !event.final;
@@ -208,7 +244,11 @@ function wordsOf(/** @type {Recorded["Call"]} */ call) {
 }
 
 function untold(/** @type {number} */ place) {
-  return { place, heading: "", was: "", ...claimOf({ text: "", cites: [] }) };
+  return { place, heading: "", was: "", told: "", state: "waiting", ...claimOf({ text: "", cites: [] }) };
+}
+
+function said(/** @type {Recorded["Claim"]} */ claim) {
+  return Boolean(claim.text || claim.quote);
 }
 
 function claimOf(/** @type {Recorded["Claim"]} */ claim) {
