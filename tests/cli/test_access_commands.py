@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from terminal import Typed
 
+from assay.cli.runs import CHAINED
 from assay.core.access import Principal
 from assay.store.access import members
 from assay.store.runs import history
@@ -57,7 +58,7 @@ def test_what_is_erased_is_said_and_gone(noted: Workspace, typed: Typed):
     assert replayed.code == 2 and "none that you may read" in replayed.err
     assert "withheld" in typed("runs").out
     trace = typed("trace", run.id)
-    assert trace.code == 0 and "orpiment" not in trace.out and "The record is whole." in trace.out
+    assert trace.code == 0 and "orpiment" not in trace.out and CHAINED in trace.out
     assert not [path for path in noted.path.rglob("*") if path.is_file() and b"painted with orp" in path.read_bytes()]
 
 

@@ -105,7 +105,7 @@ def test_the_command_moves_the_state_and_everything_goes_on(noted: Workspace, ty
     asked = json.loads(typed("ask", "Where is orpiment ground?", "--json").out.splitlines()[0])["run"]
     done = typed("migrate", "--to", new_database(), "--json")
     assert done.code == 0 and json.loads(done.out)["rows"]["records"] > 5
-    assert asked in typed("runs").out and "The record is whole." in typed("verify").out
+    assert asked in typed("runs").out and "No fault was found." in typed("verify").out
     assert "postgres:@" not in typed("config", "show").out  # an address may have a password in it
     checked = typed("doctor")
     assert checked.code == 0 and "state: PostgreSQL " in checked.out

@@ -22,6 +22,7 @@ from doubles.synthesis_replies import synthesis_model
 from terminal import NOTES, PAINT, Typed
 
 from assay.cli import synthesise
+from assay.cli.runs import CHAINED
 from assay.core import private_files
 from assay.core.synthesis import Brief, Pipeline
 from assay.store.runs.history import history
@@ -380,7 +381,7 @@ def test_runs_and_trace_know_a_synthesis(typed: Typed, noted: Workspace):
     assert re.search(rf"^{run}  .*  \[3 documents\] the lamp room$", typed("runs").out, re.MULTILINE)
     assert json.loads(typed("runs", "--json").out)[0]["documents"] == 3
     lines = typed("trace", run).out
-    assert "synthesis of 3 documents · for expert · no model" in lines and "The record is whole." in lines
+    assert "synthesis of 3 documents · for expert · no model" in lines and CHAINED in lines
     assert re.search(r"  PassagesChosen +\S+ · ", lines) and re.search(r"  InsightsDrawn +\S+ · ", lines)
 
 

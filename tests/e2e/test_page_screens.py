@@ -105,7 +105,7 @@ def test_a_trace_shows_what_was_done_opens_replays_and_can_be_taken_away(reads: 
     turn.get_by_role("link", name="Trace").click()
     expect(page.get_by_role("heading", name="How long does the ram take to lift the gate?")).to_be_visible()
     trace = served.api(f"/api/runs/{run}/trace")
-    expect(page.get_by_text(f"The record is whole: {len(trace['chain'])} entries")).to_be_visible()
+    expect(page.get_by_text(f"The records form one chain: {len(trace['chain'])} entries")).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("^Timeline over"))).to_be_visible()
     rows = page.locator("[data-seq]:not(rect)")
     expect(rows).to_have_count(len(trace["events"]))

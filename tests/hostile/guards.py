@@ -34,6 +34,7 @@ INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_host
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
 OFFERS = "tests/hostile/test_offers.py"
 FORGED, COPIES = "tests/hostile/test_forged_erasure.py", "tests/hostile/test_erased_copies.py"
+RIGHTS = "tests/hostile/test_recorded_rights.py"
 RESTORED, SHARED = "tests/hostile/test_restored.py", "tests/hostile/test_shared_originals.py"
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
@@ -578,6 +579,27 @@ GUARDS = (
         "            intake.blobs.put(sha, copy)\n"
         "            return await _read_copy(intake, source, sha, None, size, outcome, tally)\n",
         f"{COPIES}::test_the_same_bytes_that_are_added_elsewhere_while_they_are_erased_here_are_kept_there",
+    ),
+    Guard(
+        "rights are held against the record",
+        "governance/audit/verify.py",
+        "            found += _right_faults(connection)\n",
+        "",
+        f"{RIGHTS}::test_a_right_that_was_written_past_assay_is_a_fault",
+    ),
+    Guard(
+        "stored words are held against the record",
+        "governance/audit/verify.py",
+        "digest(stored[int(start) : int(end)]) == covered",
+        "True",
+        f"{RIGHTS}::test_stored_words_that_were_changed_are_a_fault_with_the_record_that_refers_to_them",
+    ),
+    Guard(
+        "the record is called whole up to its last seal alone",
+        "governance/audit/verify.py",
+        'return f"The record is whole up to its last seal. It is unsealed since {self.unsealed_since}."',
+        'return "The record is whole."',
+        f"{RIGHTS}::test_records_that_were_cut_or_rewritten_after_the_last_seal_are_not_called_whole",
     ),
     Guard(
         "a place for originals belongs to one workspace",

@@ -118,5 +118,6 @@ async def test_runs_that_changed_hands_before_that_was_recorded_verify(made: Wor
         for statement in BEFORE_LEASES:
             connection.exec_driver_sql(statement)
         connection.exec_driver_sql("UPDATE facts SET value = '7' WHERE name = 'version'")
+        connection.exec_driver_sql("DELETE FROM facts WHERE name = 'rights recorded'")
     with open_workspace(made.workspace.path) as again:
         assert verify(again.store, None).whole

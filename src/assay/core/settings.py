@@ -211,7 +211,7 @@ class Settings(BaseModel):
 
     audit_key: str = _set("", "file with the private key that signs the audit log; empty: in the workspace")
     audit_copy: str = _set("", "folder elsewhere that signed heads of the audit log are written to")
-    audit_minutes: float = _set(60.0, "minutes between two signed heads, while it serves", gt=0, le=10_080)
+    audit_minutes: float = _set(5.0, "minutes between two signed heads, while it serves", gt=0, le=10_080)
     retention_days: int = _set(200, "days that what runs recorded is kept; 0 for ever", ge=0)
 
     metrics: bool = _set(False, "whether a server shows its figures to Prometheus under /metrics")

@@ -204,6 +204,7 @@ def _make(store: Store) -> None:
         schema.schema.create_all(connection)
         connection.execute(insert(schema.facts).values(name="version", value=str(schema.VERSION)))
         connection.execute(insert(schema.facts).values(name="id", value=secrets.token_hex(8)))
+        connection.execute(insert(schema.facts).values(name=schema.RIGHTS_RECORDED, value=store.now()))
 
 
 def open_cache(path: Path) -> Engine:

@@ -16,7 +16,7 @@ from assay.core.events import WORKSPACE, Answered, AwaitingReview, Erased
 from assay.core.events.upgrade import stored_kinds
 from assay.core.types import UPLOAD
 from assay.store import documents
-from assay.store.access import offers
+from assay.store.access import offers, rights
 from assay.store.database import Store
 from assay.store.dialect import among, insert_or_replace, parts
 from assay.store.documents import Entry
@@ -189,6 +189,7 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
     """Erase a person's questions and answers, conversations, keys, sessions and jobs. Spending and the existence of
     runs are kept under a pseudonym. What they own is not touched here."""
     own = list(connection.scalars(select(runs.c.id).where(runs.c.who == name)))
+    recorded_rights = rights.recorded(connection)
     places_by_run = payloads_of(connection, own)
     if access_notes := _access_notes(connection, name):
         places_by_run[WORKSPACE] = access_notes
@@ -209,6 +210,9 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
     connection.execute(delete(grants).where(grants.c.name == f"user:{name}"))
     offers.forget_person(connection, name)
     connection.execute(delete(members).where(members.c.name == name))
+    others = {each: given for each, given in recorded_rights.given.items() if each[1] != f"user:{name}"}
+    people = {each: member for each, member in recorded_rights.members.items() if each != name}
+    rights.note_again(connection, store, rights.Rights(others, people), nobody)  # what this person gave to others
     return count
 
 

@@ -17,6 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import JSON, BigInteger, Boolean, Float, Integer, LargeBinary, String, Text
 
+RIGHTS_RECORDED = "rights recorded"  # the fact since when each right has a record
 VERSION = 12  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 Large = Integer().with_variant(BigInteger(), "postgresql")  # a number that 32 bits may not hold

@@ -17,6 +17,7 @@ from assay.core.settings import Settings, load_settings, secret
 from assay.core.types import Hit
 from assay.ingest.sources import find_sources
 from assay.store import erasure
+from assay.store.access import rights
 from assay.store.database import STATE, claim, open_store, state_address
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.types import DEFAULT_BASE, AskOptions, check_length
@@ -62,6 +63,7 @@ def open_workspace(
         claim(folder, state_elsewhere=bool(settings.state))
     store = open_store(state_address(folder, secret(settings.state)), create=create)
     opened = Workspace(folder, settings, store, principal)
+    rights.note_found(store)
     if erasure.is_unfinished(store):
         opened.records.finish_pending()
     return opened

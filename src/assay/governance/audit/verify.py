@@ -1,25 +1,28 @@
 """Verification: checks every record against its chain, the chain of all records against the signed heads, and all of it
-against the witness in the second place. Records are streamed, so memory does not grow with their number."""
+against the witness in the second place; then the rights and the texts in the store against the records. Records are streamed,
+so memory does not grow with their number."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
-from assay.core.codec import START
+from assay.core.codec import START, digest
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import WORKSPACE
 from assay.governance.audit import witness
 from assay.governance.audit.witness import MARK, WitnessLine
+from assay.store.access import rights
 from assay.store.database import DAMAGED, Store
 from assay.store.runs import chains, seals
 from assay.store.runs.chains import Erasures, FaultKind, Handovers, RecordFault, RecordRow, RunFlags
@@ -52,12 +55,24 @@ class Verification:
     faults: tuple[RecordFault, ...]
     sealed: LastSeal | None
     since: int
+    unsealed_since: str  # when the last signed head was made or, without one, the first record; empty if there is none
     witnessed: bool  # compared with a second place
     seconds: float
 
     @property
     def whole(self) -> bool:
         return not self.faults
+
+    @property
+    def conclusion(self) -> str:
+        """What can be said of all of it: of what was recorded after the last signed head, nobody could tell a cut."""
+        if not self.whole:
+            return "The record is NOT whole. The first bad record stands first."
+        if self.sealed:
+            return f"The record is whole up to its last seal. It is unsealed since {self.unsealed_since}."
+        if not self.records:
+            return "There is no record yet."
+        return f"No fault was found. The record is unsealed since {self.unsealed_since}: it could have been cut or rewritten."
 
 
 def verify(
@@ -107,13 +122,16 @@ def _verify(
             parted = found[0] if found else None
             found += _run_faults(connection, erased, handed, say)
             found += _stray_payloads(connection)
+            found += _right_faults(connection)
         counts = _counts(connection, run)
         last = seals.head(connection)
+        first = connection.scalar(text("SELECT at FROM records ORDER BY n LIMIT 1")) or ""
     return Verification(
         *counts,
         _sort_faults(found + wrong, parted),
         sealed,
         (last[0] if last else 0) - (sealed.n if sealed else 0),
+        sealed.at if sealed else str(first),
         bool(place and size),
         round(time.monotonic() - begun, 3),
     )
@@ -205,7 +223,8 @@ def _run_faults(
     listed = _entries(connection)
     listing = next(listed, None)
     every = connection.scalar(text("SELECT count(*) FROM records")) or 0
-    done = 0
+    done, texts = 0, StoredTexts(connection)
+    differing: list[RecordFault] = []
 
     def counted(rows: Iterator[RecordRow]) -> Iterator[RecordRow]:
         nonlocal done
@@ -213,6 +232,8 @@ def _run_faults(
             done += 1
             if done % STEP == 0:
                 say(done, every)
+            if len(differing) < MOST and texts.differ(row):
+                differing.append(RecordFault(row.run, row.seq, FaultKind.text_changed, row.n))
             yield row
 
     rows = map(RecordRow._make, _stream(connection, chains.ROWS.format(where="")))
@@ -229,6 +250,7 @@ def _run_faults(
     while listing is not None:
         yield from _without_records(*listing, erased)
         listing = next(listed, None)
+    yield from differing
 
 
 def _without_records(run: str, entry: RunFlags, erased: Erasures) -> Iterator[RecordFault]:
@@ -246,6 +268,48 @@ def _before(left: Any, right: Any) -> bool:
 def _entries(connection: Connection) -> Iterator[tuple[str, RunFlags]]:
     rows = _stream(connection, "SELECT id, delivered, gated, who FROM runs ORDER BY id")
     return ((run, RunFlags(bool(delivered), bool(gated), who)) for run, delivered, gated, who in rows)
+
+
+def _right_faults(connection: Connection) -> Iterator[RecordFault]:
+    for number, words in enumerate(islice(rights.differences(connection), MOST), 1):
+        yield RecordFault("", -number, FaultKind.right, LAST, words)
+
+
+# A reference to words of a document, as records have it (see `core/codec.py`).
+_REFERENCE = re.compile(
+    r'\{"digest":"([0-9a-f]{64})","doc_id":"([^"\\]+)","end":(\d+)(?:,"id":"[^"\\]*")?(?:,"page":(?:\d+|null))?,"start":(\d+)\}'
+)
+TEXTS = 50_000_000  # characters of documents that are kept while records are checked
+
+
+class StoredTexts:
+    """Compares the words that records refer to with the stored texts. Documents that were erased are not compared."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._texts: dict[str, str | None] = {}
+        self._run = ""
+        self._compared: set[tuple[str, ...]] = set()  # in this run: its records often refer to the same words
+
+    def differ(self, row: RecordRow) -> bool:
+        if row.run != self._run:
+            self._run, self._compared = row.run, set()
+        found = set(_REFERENCE.findall(row.body)) - self._compared if isinstance(row.body, str) else set()
+        self._compared |= found
+        return any(not self._is_same(*each) for each in found)
+
+    def _is_same(self, covered: str, document: str, end: str, start: str) -> bool:
+        stored = self._text(document)
+        return stored is None or digest(stored[int(start) : int(end)]) == covered
+
+    def _text(self, document: str) -> str | None:
+        if document not in self._texts:
+            if sum(len(each or "") for each in self._texts.values()) > TEXTS:
+                self._texts.clear()
+            self._texts[document] = self._connection.scalar(
+                text("SELECT text FROM texts WHERE document = :document"), {"document": document}
+            )
+        return self._texts[document]
 
 
 def _stray_payloads(connection: Connection) -> Iterator[RecordFault]:

@@ -214,6 +214,8 @@ class VerificationResponse(ResponseModel):
     faults: tuple[FaultView, ...]
     sealed: SealView | None
     since: int  # records after the last signed head
+    unsealed_since: str  # when that was; of what came later, nobody could tell a cut
+    conclusion: str
 
 
 @audit_router.get(

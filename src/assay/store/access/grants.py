@@ -99,6 +99,8 @@ def _create(
     )
     connection.execute(insert(grants).values(label=base.id, name=grant_of(base)))
     offers.record(connection, base.id, grant_of(base), True)
+    if base.owner != LOCAL.id:
+        records.note(connection, store, Granted(base.id, grant_of(base), True, principal.id))
     return base
 
 

@@ -32,6 +32,8 @@ class FaultKind(StrEnum):
     payload_inserted = "payload inserted"
     erasure_unsigned = "erased on the word of an unsigned note"
     unapproved = "delivered without approval"
+    text_changed = "text changed"
+    right = "right"  # that the store has, and the record does not
     seal = "seal"  # a signed head, here or at the second location
 
 
@@ -47,6 +49,8 @@ FAULT_TEXTS = {
     FaultKind.payload_inserted: "there is a payload of {record} that does not belong there",
     FaultKind.erasure_unsigned: "the payload of {record} is missing, and nobody signed the note that it was erased",
     FaultKind.unapproved: "{record} was delivered without a reviewer's approval of exactly that",
+    FaultKind.text_changed: "the text of a document that {record} refers to was changed",
+    FaultKind.right: "no record says this",
     FaultKind.seal: "the signed heads do not hold",
 }
 
@@ -63,7 +67,13 @@ class RecordFault:
 
     @property
     def record(self) -> str:
-        return f"{self.run}/{self.seq}" if self.run else "the signed heads"
+        return (
+            f"{self.run}/{self.seq}"
+            if self.run
+            else "the rights"
+            if self.what is FaultKind.right
+            else "the signed heads"
+        )
 
     @property
     def words(self) -> str:

@@ -93,8 +93,7 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
 }
 
 function verified(/** @type {VerificationResponse} */ found) {
-  const sealed = found.sealed ? ` The last signed head is at entry ${count(found.sealed.n)}.` : " No head was signed yet.";
-  if (found.whole) return note("good", "check", `The record is whole: ${plural(found.records, "entry", "entries")}, each linked to the one before it.${sealed}`);
+  if (found.whole) return note(found.sealed ? "good" : "", "check", `${found.conclusion} ${plural(found.records, "entry", "entries")}, each linked to the one before it.`);
   return el(
     "div",
     { class: "note bad" },

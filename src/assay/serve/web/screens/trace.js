@@ -325,7 +325,7 @@ function chainOf(/** @type {TraceResponse} */ trace, /** @type {RunView} */ run)
       "p",
       { class: "chain small", role: "status" },
       icon("check", 15),
-      `The record is whole${run.state === "running" ? " so far" : ""}: ${plural(trace.chain.length, "entry", "entries")}, each bound to the one before it by its digest.`,
+      `The records form one chain${run.state === "running" ? " so far" : ""}: ${plural(trace.chain.length, "entry", "entries")}, each bound to the one before it by its digest.`,
     );
   }
   return el(
