@@ -374,6 +374,7 @@ class Judged:
     surprise: bool = False
     fallback: Fallbacks = None
     searches: tuple[str, ...] = omitted_when_empty(())
+    read: tuple[str, ...] = omitted_when_empty(())  # documents of a set that are to be read to their end
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,19 +501,7 @@ class Failed:
 Research = (
     Asked | HistorySummarised | Rephrased | Routed | ModelReplied | Planned | Decided | ToolRan | Gathered | Judged
 )
-Writing = (
-    StepAnswered
-    | Compacted
-    | Stopped
-    | Claimed
-    | Drafted
-    | Checked
-    | Revised
-    | Critiqued
-    | Paused
-    | Resumed
-    | Answered
-    | Failed
-)
-Event = Research | Writing | SynthesisEvent | AwaitingReview | Reviewed | WorkspaceEvent | Narrowed | Withheld
+Writing = StepAnswered | Compacted | Stopped | Claimed | Drafted | Checked | Revised | Critiqued
+Ending = Paused | Resumed | AwaitingReview | Reviewed | Answered | Failed | Narrowed | Withheld
+Event = Research | Writing | Ending | SynthesisEvent | WorkspaceEvent
 KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Event)}
