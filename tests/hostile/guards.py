@@ -519,9 +519,9 @@ GUARDS = (
     Guard(
         "the name of the command line is reserved",
         "store/access/members.py",
-        "    if name == LOCAL.id:\n",
+        "    if looks_local(name):\n",
         "    if False:\n",
-        f"{ACCOUNTS}::test_nobody_is_added_under_the_name_of_the_command_line",
+        f"{ACCOUNTS}::test_nobody_is_added_under_what_reads_like_the_name_of_the_command_line",
     ),
     Guard(
         "a new person inherits nothing of a former one",
@@ -625,7 +625,7 @@ GUARDS = (
     Guard(
         "a shared knowledge base is searched only when it is accepted",
         "store/access/offers.py",
-        "accepted = [base for base in found if answers.get(base.id)]",
+        "accepted = [base for base in found if said.get(base.id)]",
         "accepted = found",
         f"{OFFERS}::test_what_somebody_shares_is_in_no_search_and_no_list_before_it_is_accepted",
     ),
