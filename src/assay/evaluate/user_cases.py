@@ -21,6 +21,7 @@ from assay.evaluate.cases import Case
 from assay.evaluate.grading import MODEL, Graded, grade, with_model_grade, with_person_grade
 from assay.evaluate.model_grade import Ask, grade_by_model
 from assay.workspace.facade import Workspace
+from assay.workspace.text_places import EVALUATIONS
 from assay.workspace.types import AskOptions
 
 Report = Callable[[str], None]
@@ -160,7 +161,7 @@ def _names(opened: Workspace, run: Run) -> Mapping[str, str]:
     return {each.id: file_name(each.uri) for each in documents if each is not None}
 
 
-FOLDER = "evaluations"
+FOLDER = EVALUATIONS
 
 
 @dataclass(frozen=True, slots=True)
