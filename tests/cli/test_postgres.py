@@ -116,7 +116,7 @@ def test_the_command_moves_the_state_and_everything_goes_on(noted: Workspace, ty
     kept = typed("migrate", "--to", "file", "--keep-source")
     assert "keeps a copy of everything" in kept.out and asked in typed("runs").out
     first = noted.documents.listing()[0].name
-    assert "postgresql://" in typed("erase", first, "--yes").out, "an erasure names the copy"
+    assert "postgresql://" in typed("erase", first, "--yes").err, "an erasure names the copy"
 
 
 def test_a_move_back_to_a_file_deletes_the_copy_on_the_server(noted: Workspace, typed: Typed):
@@ -127,7 +127,7 @@ def test_a_move_back_to_a_file_deletes_the_copy_on_the_server(noted: Workspace, 
     with pytest.raises(UserError, match="There is no workspace in the database"):
         open_store(address, create=False)
     first = noted.documents.listing()[0].name
-    assert "postgresql://" not in typed("erase", first, "--yes").out
+    assert "postgresql://" not in typed("erase", first, "--yes").err
 
 
 def test_the_command_moves_the_index_to_the_server_and_searches_go_on(noted: Workspace, typed: Typed):

@@ -17,7 +17,7 @@ from sqlalchemy import insert, select
 
 from assay.core.access import LOCAL
 from assay.core.codec import digest, dumps
-from assay.core.events import Asked
+from assay.core.events import Asked, ModelReplied
 from assay.core.settings import write_settings
 from assay.core.types import UPLOAD
 from assay.evaluate.grading import Graded
@@ -64,6 +64,11 @@ async def fill(workspace: Workspace, files: Path, mark: str) -> str:
     await workspace.documents.add_sources([sent], "default")
     options = AskOptions(model=False, today="2026-03-01")
     run = [run async for run, _ in workspace.ask("Which lamp room is red?", options)][-1].id
+    document = workspace.documents.listing()[0].id
+    spoken = records.begin(store, LOCAL.id)
+    records.append(store, spoken, 0, Asked("Which lamp room is red?", LOCAL.id, "2026-03-01"))
+    reply = ModelReplied("write", "write", "a model", "0", f"That of {mark}.", documents=(document,))
+    records.append(store, spoken, 1, reply)
     waiting = workspace.context.uploads
     (waiting.receiving(JOB) / "0").write_bytes(f"It waits, says {mark}.".encode())
     waiting.keep(JOB)
