@@ -18,8 +18,7 @@ from assay.answer.weigh import BatchLimits
 from assay.core.events import Asked, Event, Mode, Route
 from assay.core.run import Run
 from assay.core.types import Usage
-from assay.evaluate.beir import BeirCollection, load
-from assay.evaluate.runner import BASE, DAY, SCHEME, open_collection
+from assay.evaluate.runner import BASE, DAY, SCHEME, BeirCollection, load, open_collection
 from assay.index.retrieve import SearchContext
 from assay.workspace.facade import Workspace
 

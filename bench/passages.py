@@ -19,7 +19,7 @@ from quality import cut
 from ranking import by, embedded_text, measured, searched, sets, split
 from result_file import add_out, write_result
 
-from assay.evaluate.beir import load
+from assay.evaluate.runner import load
 from assay.index.fusion import Ranking
 from assay.models.local.bundled import LEXICAL, BundledEmbedder
 

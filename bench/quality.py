@@ -28,9 +28,8 @@ from result_file import add_out, show, write_result
 from assay.core.codec import digest
 from assay.core.types import Document
 from assay.evaluate import pages as page_set
-from assay.evaluate.beir import BeirCollection, load
 from assay.evaluate.metrics import mean, ndcg, recall
-from assay.evaluate.runner import BASE, SCHEME, open_collection, rank_by_search
+from assay.evaluate.runner import BASE, SCHEME, BeirCollection, load, open_collection, rank_by_search
 from assay.ingest.sources import find_sources
 from assay.models.local.bundled import BundledEmbedder
 from assay.workspace.facade import open_workspace

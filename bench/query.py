@@ -31,8 +31,7 @@ from sqlalchemy import insert
 from assay.core.access import Base, Scope
 from assay.core.types import Passage, Row
 from assay.index.filters import EVERYTHING, Eq, Filter, In
-from assay.index.lance.lance_index import LanceIndex, open_index
-from assay.index.lance.read import best_by_words
+from assay.index.lance.lance_index import LanceIndex, best_by_words, open_index
 from assay.index.lance.tables import Folder
 from assay.index.retrieve import SearchContext, retrieve
 from assay.store import schema

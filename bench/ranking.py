@@ -23,8 +23,8 @@ import numpy as np
 from result_file import add_out, write_result
 
 from assay.core.types import Document, Hit, Passage, Row
-from assay.evaluate.beir import BeirDocument, load
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
+from assay.evaluate.runner import BeirDocument, load
 from assay.index.filters import EVERYTHING
 from assay.index.fusion import Ranking, fuse
 from assay.index.lance.lance_index import LanceIndex, open_index

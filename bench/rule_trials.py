@@ -18,11 +18,12 @@ from quality import sample
 from assay.core.identity import ORGANISATION
 from assay.core.types import Document
 from assay.evaluate import claims, conflicts, injection, pages, qa
-from assay.evaluate.beir import BeirCollection, load
 from assay.evaluate.metrics import ndcg, recall
 from assay.evaluate.runner import (
     BASE,
+    BeirCollection,
     collection_ids,
+    load,
     open_collection,
     rank_by_search,
     rank_evidence,

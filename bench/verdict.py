@@ -23,9 +23,8 @@ from quality import sample
 from result_file import add_out, show, write_result
 
 from assay.core.events import Route
-from assay.evaluate.beir import BeirCollection, load
 from assay.evaluate.grading import Comparison, Graded, compare, verdict
-from assay.evaluate.runner import BASE, SCHEME, open_collection
+from assay.evaluate.runner import BASE, SCHEME, BeirCollection, load, open_collection
 
 ONE_SHOT, LOOP = "one search", "the loop"
 

@@ -27,7 +27,7 @@ import verdict  # noqa: E402
 from doubles import HttpReply, supported  # noqa: E402
 
 from assay.core.types import Document, Verdict  # noqa: E402
-from assay.evaluate.beir import BeirCollection, BeirDocument  # noqa: E402
+from assay.evaluate.runner import BeirCollection, BeirDocument  # noqa: E402
 
 # --- figures --------------------------------------------------------------------------------------------------------
 

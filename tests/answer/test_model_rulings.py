@@ -332,3 +332,11 @@ def test_no_passage_is_left_out_of_a_request_for_want_of_room(window: int):
         room = window - frame - 300 - judge.RULING * len(own)
         values = laid(JudgeRequest(own, "Is the lake calm?"), room, known)
         assert all(known[index].passage.text.strip() in values["evidence"] for index in batch)
+
+
+def test_the_judge_of_the_last_claims_also_sees_what_the_accepted_ones_cite():
+    request = JudgeRequest(
+        (replace(OPEN, cites=(KEY,)),), "Who built the dam?", ("Trout live.",), accepted_cites=frozenset({OTHER})
+    )
+    assert f"key {OTHER}" in laid(request)["evidence"]
+    assert f"key {OTHER}" not in laid(replace(request, accepted_cites=frozenset()))["evidence"]

@@ -318,22 +318,22 @@ def test_a_trace_has_a_line_for_every_event(typed: Typed, noted: Workspace, mode
     assert len(lines) == len(events) + 1 and lines[-1] == CHAINED
     for line, event in zip(lines, events, strict=False):
         assert f"  {type(event).__name__} " in line and len(line.split(type(event).__name__, 1)[1].strip()) > 3
-    assert re.search(r"ModelReplied  +route · scripted · \d+ \+ \d+ tokens · \d+\.\d s", done.out)
+    assert re.search(r"ModelReplied  +route: [a-z ]+ · scripted · \d+ \+ \d+ tokens · \d+\.\d s", done.out)
 
 
 def test_a_trace_has_what_the_judge_said_and_what_carries_a_claim(typed: Typed, noted: Workspace, model):
-    model(researched(check=supported("both sentences together", missing=["who grinds it"])))
+    model(researched(check=supported("both sentences together", missing=["the name of the paint"])))
     run = run_in(typed("ask", QUESTION).err)
     lines = typed("trace", run).out.splitlines()
-    asked = next(place for place, line in enumerate(lines) if "  check · scripted · " in line)
+    asked = next(place for place, line in enumerate(lines) if "  check: " in line and " · scripted · " in line)
     assert lines[asked + 1 : asked + 3] == [
         f"{BELOW}1. supported: both sentences together",
-        f"{BELOW}as an answer: missing: who grinds it",
+        f"{BELOW}as an answer: missing: the name of the paint",
     ]
     checked = next(place for place, line in enumerate(lines) if "  Checked " in line)
     assert lines[checked + 1] == f"{BELOW}statement, judged by scripted"
     assert lines[checked + 2].startswith(f"{BELOW}words: “") and PAINT in lines[checked + 2]
-    assert any("  Critiqued " in line and "missing: who grinds it" in line for line in lines)
+    assert any("  Critiqued " in line and "missing: the name of the paint" in line for line in lines)
 
 
 def test_the_working_of_each_statement_is_shown_on_demand(typed: Typed, noted: Workspace, model):

@@ -249,7 +249,7 @@ def test_every_kind_of_event_has_a_line_in_the_record():
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        (ModelReplied, "route · small · 1,200 + 300 tokens · $0.0123 · 2.5 s"),
+        (ModelReplied, "route: choose how to answer · small · 1,200 + 300 tokens · $0.0123 · 2.5 s"),
         (Asked, "Where is the paint ground? · mode balanced · eagerness normal · small"),
         (Gathered, "2 kept · best 9.0 · 1 dropped · 1 not quoted exactly · weigh@small"),
         (Judged, "not enough · missing: the place · not yet · judge@small"),

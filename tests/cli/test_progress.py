@@ -75,10 +75,13 @@ def test_relations_are_shown_with_their_labels_and_contradictions_first():
 
 
 def test_the_last_line_says_what_is_going_on_and_what_it_took():
-    assert shown(upto(Described)).splitlines()[-1] == "reading · 1 request · 1,500 tokens · $0.0123 · 12 s"
+    assert (
+        shown(upto(Described)).splitlines()[-1]
+        == "reading D1 Log of the boiler house · 1 request · 1,500 tokens · $0.0123 · 12 s"
+    )
     order = [doing(upto(kind)) for kind in (Described, Covered, Paired, SpineWritten, Checked)]
     assert order == [
-        "reading",
+        "reading D1 Log of the boiler house",
         "comparing documents",
         "planning the text",
         "writing",

@@ -17,7 +17,7 @@ from assay.core.errors import UserError
 from assay.core.events import Route, Routed
 from assay.core.events.describe import live_line
 from assay.core.types import file_name
-from assay.evaluate import beir
+from assay.evaluate import runner
 from assay.store import facts
 from assay.store.blobs import UPLOADS
 from assay.workspace.facade import Workspace, open_workspace
@@ -199,7 +199,7 @@ def test_a_line_of_a_collection_that_lacks_something_is_named(tmp_path: Path, co
     (tmp_path / "corpus.jsonl").write_text(corpus, encoding="utf-8", errors="surrogateescape")
     (tmp_path / "queries.jsonl").write_text(query)
     with pytest.raises(UserError) as raised:
-        beir.load(tmp_path)
+        runner.load(tmp_path)
     assert said in str(raised.value)
 
 

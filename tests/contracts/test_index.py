@@ -29,8 +29,7 @@ from assay.core.types import Hit, Passage, Row
 from assay.governance.backup import hold_writer_locks
 from assay.index import factory, milvus_index
 from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, matches
-from assay.index.lance.lance_index import LanceEngine, open_index
-from assay.index.lance.read import MemoryLimits
+from assay.index.lance.lance_index import LanceEngine, MemoryLimits, open_index
 from assay.index.lance.tables import Bucket, Folder
 from assay.index.lease import lease_path
 from assay.index.memory_index import MemoryIndex

@@ -11,7 +11,7 @@ import pytest
 from assay.core.errors import UserError
 from assay.core.events import Decision, FeedbackKind, Stakes
 from assay.core.run import Run
-from assay.evaluate import case_drafts
+from assay.evaluate import cases as case_drafts
 from assay.evaluate.cases import Case, load_cases, write_cases
 from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace

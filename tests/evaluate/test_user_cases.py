@@ -21,13 +21,13 @@ from assay.evaluate.grading import (
     compare,
     covers,
     estimate,
+    grade_by_model,
     numbers_match,
     summarise,
     token_f1,
     verdict,
 )
 from assay.evaluate.html_report import render_report
-from assay.evaluate.model_grade import grade_by_model
 from assay.evaluate.user_cases import evaluate_cases, load_results
 from assay.workspace.facade import open_workspace
 from assay.workspace.types import AskOptions

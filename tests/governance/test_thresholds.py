@@ -12,7 +12,7 @@ from facts_of_runs import BOUNDARIES, one
 
 from assay.governance.reports.definitions import health_figures, health_report
 from assay.governance.reports.figures import RunFigures
-from assay.governance.reports.thresholds import BY_NAME, DAYS, THRESHOLDS, monitoring_file, quantile
+from assay.governance.reports.report import BY_NAME, DAYS, THRESHOLDS, monitoring_file, quantile
 
 LIMITS = {
     "iterations": 8.0,

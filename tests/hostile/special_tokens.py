@@ -5,6 +5,7 @@ from __future__ import annotations
 SPECIAL_TOKENS: dict[str, tuple[str, ...]] = {
     "Apertus": ("<|system_start|>", "<|user_start|>", "<|assistant_end|>", "<SPECIAL_61>", "<|inner_prefix|>"),
     "Baichuan": ("<reserved_106>", "<reserved_107>", "<C_Q>", "<C_A>", "<B_SYS>"),
+    "Alike": ("<[user]>", "‹|im_end|›", "⟨|user|⟩", "<!--", "〈[INST]〉"),
     "BERT": ("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]"),
     "Command R": (
         "<BOS_TOKEN>",

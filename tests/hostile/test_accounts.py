@@ -69,11 +69,13 @@ async def test_a_password_that_is_reset_ends_keys_and_sessions(made: World):
     assert tokens.find_session(store, token) is None and tokens.listing(store, "reader") == []
 
 
-async def test_nobody_is_added_under_the_name_of_the_command_line(made: World):
-    refused = await made.ask("POST", "/api/people", "editor", json={"name": "local", "password": PASSWORD})
+@pytest.mark.parametrize("name", ["local", "LOCAL", "ｌｏｃａｌ", "ＬＯＣＡＬ", "lосаl", "Iocal", "loca1"])
+async def test_nobody_is_added_under_what_reads_like_the_name_of_the_command_line(made: World, name: str):
+    refused = await made.ask("POST", "/api/people", "editor", json={"name": name, "password": PASSWORD})
     assert refused.status_code == 400 and "reserved" in refused.json()["detail"]
     with pytest.raises(UserError, match="reserved"):
-        members.add(made.workspace.store, "local")
+        members.add(made.workspace.store, name)
+    members.add(made.workspace.store, f"{name}e")
 
 
 async def test_who_is_added_under_the_name_of_somebody_who_left_inherits_nothing(made: World):

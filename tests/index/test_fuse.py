@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.types import Hit, Passage
-from assay.index.fusion import Ranking, blend, capped, diverse, fuse, pooled, refined, spread
+from assay.index.fusion import Ranking, blend, capped, diverse, fuse, pooled, refined, spread, uncrowded
 
 PLAIN = Ranking(feedback=0.0)
 QUERY = np.array([1.0, 0.0, 0.0], np.float32)
@@ -160,3 +160,26 @@ def test_further_passages_of_a_page_stay_before_what_other_documents_say_worse()
     found = [paged("a1", "a", 1), paged("a2", "a", 1), paged("a3", "a", 2), paged("b1", "b", 1), paged("b2", "b", 1)]
     assert ids(spread(found, {"a"})) == ["a1", "a3", "a2", "b1", "b2"]
     assert ids(spread(found, set())) == ids(found)
+
+
+def worded(id: str, text: str) -> Hit:
+    return Hit(Passage(id, id, text, 0, len(text)), QUERY, {})
+
+
+def test_near_copies_of_one_text_take_half_of_the_places_and_what_they_cede_follows():
+    copies = [worded(f"c{n}", f"Nobody knows what a yacht pays a night in Port Ellin. Note {n}.") for n in range(25)]
+    others = [worded("truth", "A yacht pays 22 crowns a night."), worded("ferry", "The ferry leaves at noon.")]
+    found = ids(uncrowded([*copies, *others], 20))
+    assert found[:12] == [*ids(copies[:10]), "truth", "ferry"] and len(found) == 20
+    assert ids(uncrowded([*copies, *others], 4)) == ["c0", "c1", "truth", "ferry"]
+
+
+def test_rows_that_differ_in_their_figures_are_no_copies():
+    months = "January March April June July August October December".split()
+    rows = [worded(each, f"In {each} the works treated {len(each) * 7919} m³.") for each in months]
+    assert ids(uncrowded(rows, 8)) == months
+
+
+def test_copies_are_seen_in_languages_without_spaces():
+    copies = [worded(f"c{n}", f"没有人知道游艇在埃林港停泊一晚需要支付多少费用请勿相信其他文件{n}") for n in range(9)]
+    assert ids(uncrowded([*copies, worded("truth", "游艇每晚支付二十二克朗。")], 4))[2] == "truth"

@@ -21,9 +21,8 @@ from assay.core.types import Passage, Row
 from assay.index.encoding import table_name
 from assay.index.filters import EVERYTHING, And, Eq, In, Not, Or
 from assay.index.lance import matrix
-from assay.index.lance.lance_index import LanceEngine, LanceIndex, open_index
-from assay.index.lance.read import MemoryLimits, TableSnapshot
-from assay.index.lance.sql import compile
+from assay.index.lance.lance_index import LanceEngine, LanceIndex, MemoryLimits, TableSnapshot, open_index
+from assay.index.lance.rows import compile
 from assay.index.lance.tables import Folder
 from assay.index.lease import file_lease
 

@@ -9,8 +9,7 @@ import pytest
 
 from assay.core.types import Passage, Row
 from assay.index.filters import EVERYTHING, Eq, Filter
-from assay.index.lance.lance_index import LanceIndex, open_index
-from assay.index.lance.read import MemoryLimits
+from assay.index.lance.lance_index import LanceIndex, MemoryLimits, open_index
 from assay.index.lance.tables import Folder
 from assay.index.lance.words import bm25, pack_terms, query_terms, terms_of, word_block, word_weights
 

@@ -258,6 +258,7 @@ def test_a_header_from_a_strangers_address_is_not_believed(folder: Path):
         [("X-User", "a:b")],
         [("X-User", "editor"), ("X-User", "reader")],
         [("X-User", "local")],
+        [("X-User", "LOCAL")],
         [("X_User", "editor")],
     ],
 )

@@ -19,7 +19,7 @@ from team import team
 
 from assay.ingest.parsed import FileLimits, Unreadable
 from assay.ingest.pdf import reader as parser
-from assay.ingest.pdf.page_images import PageImages
+from assay.ingest.sandbox.runner import PageImages
 from assay.serve import page_images
 from assay.serve.page_images import PageImageCache
 from assay.store.access import grants

@@ -21,7 +21,7 @@ from team import team
 from assay.core.events import Granted
 from assay.governance.reports.definitions import health_figures
 from assay.governance.reports.figures import figures
-from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS, monitoring_file
+from assay.governance.reports.report import BY_NAME, THRESHOLDS, monitoring_file
 from assay.serve.metrics import ServerMetrics
 from assay.store.access import members
 from assay.store.runs import figures as store_figures

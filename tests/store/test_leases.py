@@ -3,15 +3,19 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from postgres_server import new_database
+from sqlalchemy import create_engine
 
 from assay.core.access import Principal
 from assay.core.errors import UserError
-from assay.store import jobs
+from assay.store import database, jobs
 from assay.store.database import Store, open_store
 from assay.store.jobs import JobFile
+from assay.store.postgres import ServerClock
 from assay.store.runs import records, underway
 from assay.store.runs.underway import this_process
 
@@ -140,3 +144,25 @@ def test_a_job_is_read_by_one_process_until_its_lease_runs_out(store: Store, clo
     assert (job.state, job.done, job.passages) == (jobs.RUNNING, 0, 0), "what the first one says no longer counts"
     jobs.end(store, "j1", jobs.CANCELLED)
     assert jobs.held(store, OTHER) == set()
+
+
+@pytest.mark.long
+def test_on_a_server_leases_go_by_its_clock_whatever_this_machine_thinks():
+    address = new_database()
+    right, ticks = open_store(address, create=True), [1000.0]
+    wrong = replace(right, now=ServerClock(right.engine, lambda: ticks[0]))
+    run = begun(right, ONE)
+    assert underway.claim(wrong, OTHER) == {}
+    first = datetime.fromisoformat(wrong.now())
+    assert abs(first - datetime.fromisoformat(right.now())) < timedelta(seconds=10)
+    ticks[0] += 29  # goes on by itself
+    assert datetime.fromisoformat(wrong.now()) - first == timedelta(seconds=29)
+    ticks[0] += 3600  # however long it slept, it reads the clock again before it takes a lease
+    assert underway.claim(wrong, OTHER) == {}
+    assert underway.is_listed(right, run)
+    right.close()
+
+
+def test_no_clock_of_this_machine_is_asked_where_the_state_is_on_a_server():
+    engine = create_engine("postgresql+psycopg://nobody@127.0.0.1:9/none")
+    assert isinstance(database._clock(engine), ServerClock)

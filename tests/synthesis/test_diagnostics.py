@@ -42,11 +42,12 @@ def test_every_type_is_counted_also_those_that_do_not_occur():
     ("types", "says"),
     [
         ([RelationType.complement] * 7 + [RelationType.parallel] * 3, "too general"),
-        ([RelationType.complement] * 9 + [RelationType.extension], "too general"),
+        ([RelationType.complement] * 9 + [RelationType.extension], "9 of 10 relations are of one type (complement)"),
+        ([RelationType.extension] * 5 + [RelationType.parallel] * 3, "5 of 8 relations are of one type (extension)"),
         (
-            [RelationType.complement] * 5
+            [RelationType.complement] * 4
             + [RelationType.extension, RelationType.improvement, RelationType.contradiction],
-            "healthy mix: 8 relations of 4 types",
+            "healthy mix: 7 relations of 4 types",
         ),
         (
             [RelationType.contradiction] * 3 + [RelationType.parallel] * 2,
@@ -77,7 +78,7 @@ def test_what_was_proposed_and_dropped_is_listed_in_the_order_of_the_blocks():
     first = related([RelationType.parallel] * 2, ["no quotation on the left"])
     found = diagnose(run(*first[:1], second, *first[1:]))
     assert found.dropped == ("no quotation on the left", "no quotation on the right")
-    assert "2 relations were proposed and dropped" in found.reading
+    assert "2 proposals were dropped" in found.reading
 
 
 def looked(question: str, ids: Sequence[str], others: Mapping[str, tuple[str, ...]]) -> PassagesChosen:

@@ -363,10 +363,10 @@ def test_a_line_that_is_pointed_at_or_reached_by_key_shows_both_quotations(shown
 def test_a_type_of_line_can_be_hidden_and_a_reader_chosen_without_a_script(shown: Any):
     page = shown(account(10), "no-script", script=False)
     drawn = "each => getComputedStyle(each).display !== 'none'"  # a straight line has no box, and counts as unseen
-    assert page.locator("a.edge.parallel").first.evaluate(drawn)
-    page.locator("#show-parallel").uncheck()
-    assert not page.locator("a.edge.parallel").first.evaluate(drawn)
     assert page.locator("a.edge.contradiction").first.evaluate(drawn)
+    assert not page.locator("a.edge.parallel").first.evaluate(drawn), "on demand"
+    page.locator("#show-parallel").check()
+    assert page.locator("a.edge.parallel").first.evaluate(drawn)
     page.locator("label[for=reader-2]").click()
     assert "Put simply" in page.locator(".panel:visible").inner_text()
     page.locator("#account details.cite:visible summary").first.click()

@@ -92,6 +92,25 @@ async def test_a_comparison_needs_two_documents_and_a_question_that_stands_alone
     run, _ = await planned(planning(comparisons=comparisons))
     (question,) = [each for each in state.questions(run) if each.kind is QuestionKind.comparative]
     assert question.text == asked and question.documents == ("a", "b")
+    one, other = related(run).dropped
+    assert "crane log" in one and "fewer than two documents" in one
+    assert "these documents" in other and "does not name" in other
+
+
+async def test_five_comparisons_are_asked_and_the_others_are_named():
+    kinds = "cranes hooks beams drivers repairs steps funds".split()
+    comparisons = [{"question": f"How do the {each} of the wharf compare?", "points": [2, 5]} for each in kinds]
+    run, _ = await planned(planning(comparisons=comparisons))
+    asked = [each for each in state.questions(run) if each.kind is QuestionKind.comparative]
+    assert len(asked) == plan.COMPARISONS and "2 more questions" in related(run).dropped[-1]
+
+
+async def test_what_rules_found_to_contradict_each_other_is_listed_once():
+    """Also where a model notes it of other sentences of the same two passages."""
+    made = {"left": 2, "right": 5, "type": "contradiction", "reason": "D1 keeps its log for 30 days, D2 for 90 days."}
+    run, _ = await planned(planning(relations=[made, made | {"left": 3, "right": 6, "reason": LIFTS}]))
+    assert len([each for each in state.relations(run) if each.type is RelationType.contradiction]) == 2
+    assert "found it already" in related(run).dropped[0]
 
 
 async def test_a_plan_that_nobody_makes_leaves_every_point_in_one_paragraph():

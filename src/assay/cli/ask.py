@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from pathlib import PurePath
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -13,50 +12,35 @@ from assay.cli import config
 from assay.cli.acting import open_workspace
 from assay.cli.follow import FormatOption, OutputFormat, Show, end, follow, show_forecast, warn_before_asking
 from assay.cli.options import (
-    CheckpointsOption,
-    EagernessOption,
+    Asking,
     Filters,
     FourEyes,
     Json,
     Limits,
-    ModeOption,
-    NoModel,
     Out,
     Quiet,
-    StakesOption,
     Verbose,
     WorkingOption,
     Workspace,
     again,
     with_option_groups,
 )
-from assay.cli.synthesise import account_folder, check_folder, end_synthesis
 from assay.cli.terminal import aside, console, plain, print_json, say_if_any, wait_for, whole
 from assay.core.errors import UserError
-from assay.core.events import Mode, Route, Stakes
+from assay.core.events import Route
 from assay.core.types import Document, Hit, Passage
 from assay.tables.parts import blocks_within, text_table
-from assay.workspace.types import AskOptions
-
-
-class RouteChoice(StrEnum):
-    lookup = "lookup"
-    research = "research"
-    one_shot = "one-shot"
 
 
 @with_option_groups
 def ask(
     question: Annotated[str, typer.Argument(help="A question about your documents.")],
-    mode: ModeOption = Mode.balanced,
-    eagerness: EagernessOption = None,
+    asking: Asking = Asking(),
     route: Annotated[
-        RouteChoice | None, typer.Option(help="One look-up, or the whole research, without a model choosing which.")
+        Literal["lookup", "research", "one-shot"] | None,
+        typer.Option(help="One look-up, or the whole research, without a model choosing which."),
     ] = None,
-    checkpoint: CheckpointsOption = None,
-    stakes: StakesOption = Stakes.normal,
     four_eyes: FourEyes = False,
-    no_model: NoModel = False,
     forecast: Annotated[
         bool, typer.Option("--forecast", help="Only say what it would take; nothing is asked.")
     ] = False,
@@ -74,15 +58,7 @@ def ask(
     Exit code 0: found, or answered; 3: perhaps, or partly; 4: not found; 5: it waits for you or for a reviewer. --json
     prints one event per line.
     """
-    how = AskOptions(
-        mode=mode,
-        where=filters.where(),
-        eagerness=eagerness,
-        checkpoints=tuple(dict.fromkeys(checkpoint)) if checkpoint else None,
-        route=Route(route) if route else None,
-        model=not no_model,
-        stakes=stakes,
-    )
+    how = asking.options(filters.where(), Route(route) if route else None)
     with open_workspace(workspace, **limits.settings("budget_run"), review_four_eyes=four_eyes or None) as opened:
         if forecast:
             show_forecast(opened.questions.forecast(how), json=json)
@@ -113,6 +89,8 @@ def resume(
 
     Of a synthesis it writes the files again, into --out.
     """
+    from assay.cli.synthesise import account_folder, check_folder, end_synthesis  # a question needs none of it
+
     with open_workspace(workspace, **limits.settings("budget_run"), **limits.settings("synthesis")) as opened:
         known = opened.questions.run(run)
         if known.asked.brief is not None:

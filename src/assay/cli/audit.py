@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
@@ -27,8 +26,7 @@ from assay.governance.audit.witness import audit_context, erasure_signer
 from assay.governance.audit.witness import seal as sign
 from assay.governance.reports import ReportKind
 from assay.governance.reports.definitions import build_report, build_run_account
-from assay.governance.reports.report import Cell, Report, to_csv
-from assay.governance.reports.thresholds import monitoring_file
+from assay.governance.reports.report import Cell, Report, monitoring_file, to_csv
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -186,11 +184,6 @@ def describe_verification(found: Verification, *, placed: bool = False) -> list[
     return [*lines, found.conclusion]
 
 
-class MonitoringFile(StrEnum):
-    alerts = "alerts"
-    dashboard = "dashboard"
-
-
 def report(
     kind: Annotated[ReportKind, typer.Argument(help="What to report on.")],
     run: Annotated[str, typer.Argument(help="Of `runs`: the account of this one.")] = "",
@@ -248,9 +241,9 @@ def format_cell(cell: Cell, column: str = "") -> str:
     return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.4g}" if isinstance(cell, float) else cell
 
 
-def monitor(file: Annotated[MonitoringFile, typer.Argument(help="Which file to print.")]) -> None:
+def monitor(file: Annotated[Literal["alerts", "dashboard"], typer.Argument(help="Which file to print.")]) -> None:
     """Print the alert rules for Prometheus, or the dashboard for Grafana, over what a server shows under /metrics."""
-    typer.echo(monitoring_file("alerts.yml" if file is MonitoringFile.alerts else "dashboard.json"), nl=False)
+    typer.echo(monitoring_file("alerts.yml" if file == "alerts" else "dashboard.json"), nl=False)
 
 
 def export(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -81,21 +80,18 @@ def leave(base: BaseId, workspace: Workspace = None) -> None:
     typer.echo(plain(f"{found.name!r} from {found.owner} is not searched any more."))
 
 
-class OnOff(StrEnum):
-    on = "on"
-    off = "off"
-
-
 @app.command()
 def review(
     name: Name,
-    whether: Annotated[OnOff, typer.Argument(help="Whether answers that draw on it wait for a reviewer.")],
+    whether: Annotated[
+        Literal["on", "off"], typer.Argument(help="Whether answers that draw on it wait for a reviewer.")
+    ],
     workspace: Workspace = None,
 ) -> None:
     """Have every answer that draws on a knowledge base wait for a reviewer, or no longer."""
     with open_workspace(workspace) as opened:
-        opened.reviews.mark_base(name, on=whether is OnOff.on)
-    wait = "now wait for a reviewer" if whether is OnOff.on else "do not wait for a reviewer because of it any more"
+        opened.reviews.mark_base(name, on=whether == "on")
+    wait = "now wait for a reviewer" if whether == "on" else "do not wait for a reviewer because of it any more"
     typer.echo(plain(f"Answers that draw on {name!r} {wait}."))
 
 

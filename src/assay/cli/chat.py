@@ -17,20 +17,7 @@ from assay.answer.render import label
 from assay.cli import config
 from assay.cli.acting import open_workspace
 from assay.cli.follow import OutputFormat, Show, Watched, end, follow, warn_before_asking
-from assay.cli.options import (
-    CheckpointsOption,
-    EagernessOption,
-    Filters,
-    Json,
-    ModeOption,
-    NoModel,
-    Quiet,
-    StakesOption,
-    WorkingOption,
-    Workspace,
-    again,
-    with_option_groups,
-)
+from assay.cli.options import Asking, Filters, Json, Quiet, WorkingOption, Workspace, again, with_option_groups
 from assay.cli.run_view import quote_line, shortened
 from assay.cli.terminal import line, plain, print_result, say, whole
 from assay.core.codec import to_json
@@ -83,12 +70,8 @@ def chat(
     forget: Annotated[
         str, typer.Option("--forget", metavar="THREAD", help="Forget a thread, and end. Its runs stay.")
     ] = "",
-    mode: ModeOption = Mode.balanced,
-    eagerness: EagernessOption = None,
-    checkpoint: CheckpointsOption = None,
-    stakes: StakesOption = Stakes.normal,
+    asking: Asking = Asking(),
     filters: Filters = Filters(),
-    no_model: NoModel = False,
     workspace: Workspace = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -105,14 +88,7 @@ def chat(
             return _list(opened, json=json)
         if forget:
             return _forget(opened, forget, json=json)
-        how = AskOptions(
-            mode=mode,
-            where=filters.where(),
-            eagerness=eagerness,
-            checkpoints=tuple(dict.fromkeys(checkpoint)) if checkpoint else None,
-            model=not no_model,
-            stakes=stakes,
-        )
+        how = asking.options(filters.where())
         opened.scope(how.where.bases)  # raises at once for an unknown base
         conversation = Conversation(
             opened, Show(OutputFormat.text, json, quiet, again(workspace), working=working), how

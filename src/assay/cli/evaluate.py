@@ -19,12 +19,11 @@ from assay.cli.terminal import plain, print_json, wait_for
 from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.events import Mode, Route
-from assay.evaluate import beir, case_drafts, claims, conflicts, injection, pages, qa, runner
-from assay.evaluate.cases import load_cases, write_cases
-from assay.evaluate.grading import Graded, agreement, result_words, summarise, verdict
+from assay.evaluate import cases as own_cases
+from assay.evaluate import claims, conflicts, injection, pages, qa, runner
+from assay.evaluate.grading import Graded, agreement, judge_on_demand, result_words, summarise, verdict
 from assay.evaluate.grading import compare as compare_results
 from assay.evaluate.html_report import WORDS, format_estimate, grading_words, render_report, shown_metrics, worst_cases
-from assay.evaluate.model_grade import judge_on_demand
 from assay.evaluate.user_cases import evaluate_cases, keep_evaluation, load_results, trace_lines
 from assay.models.factory import has_model
 from assay.workspace.types import AskOptions
@@ -55,7 +54,7 @@ def _measure_collection(name: str, measure: Callable[..., Coroutine[Any, Any, di
         fail_under: FailUnder = None,
         json: Json = False,
     ) -> None:
-        collection = beir.load(data, split)
+        collection = runner.load(data, split)
         found = wait_for(measure(collection, _folder(cache), limit, _say))
         _print(collection.name, found, fail_under, json=json)
 
@@ -208,7 +207,7 @@ def run_cases(
 
     Each figure comes with a 95 % interval. Results are kept in CASES.results.jsonl, and what is there is not asked again.
     """
-    loaded, place = load_cases(cases), out or cases.with_suffix(".results.jsonl")
+    loaded, place = own_cases.load_cases(cases), out or cases.with_suffix(".results.jsonl")
     sides: list[tuple[str, Route | None, Path]] = [("assay", None, place)]
     if baseline:
         sides.insert(0, ("one search", Route.one_shot, place.with_suffix(".one-search.jsonl")))
@@ -279,15 +278,15 @@ def draft_cases(
         raise UserError(f"{out} exists. Name another file: yours may have corrections in it.")
     with open_workspace(workspace) as opened:
         drafts = [
-            *(case_drafts.from_reviews(opened) if from_reviews else ()),
-            *(case_drafts.from_feedback(opened) if from_feedback else ()),
-            *(case_drafts.suggested(opened, suggest) if suggest else ()),
+            *(own_cases.from_reviews(opened) if from_reviews else ()),
+            *(own_cases.from_feedback(opened) if from_feedback else ()),
+            *(own_cases.suggested(opened, suggest) if suggest else ()),
         ]
     if not drafts:
         raise UserError(
             "Nothing was reviewed or said of answers yet. `--suggest 20` drafts questions from the documents."
         )
-    write_cases(out, drafts)
+    own_cases.write_cases(out, drafts)
     incomplete = sum(not each.is_complete for each in drafts)
     evidence_only = sum(each.is_complete and not each.expects_text and not each.abstain for each in drafts)
     if json:

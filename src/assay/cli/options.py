@@ -15,10 +15,11 @@ import typer
 
 from assay.cli.terminal import whole
 from assay.core.errors import UserError
-from assay.core.events import Checkpoint, Eagerness, Mode, SearchFilters, Stakes
+from assay.core.events import Checkpoint, Eagerness, Mode, Route, SearchFilters, Stakes
 from assay.index.search_filter import parse_document_types
 from assay.language.dates import first_day, last_day
 from assay.workspace.facade import default_workspace
+from assay.workspace.types import AskOptions
 
 Workspace = Annotated[
     Path | None,
@@ -37,11 +38,6 @@ StakesOption = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 BaseName = Annotated[str, typer.Option("--base", "-b", help="The knowledge base.")]
 Bases = Annotated[list[str] | None, typer.Option("--base", "-b", help="Only this knowledge base. May be repeated.")]
-ModeOption = Annotated[Mode, typer.Option(help="How far to go: up to 3, 5 or 10 rounds of searching.")]
-EagernessOption = Annotated[Eagerness | None, typer.Option(help="How readily it searches. Default: the setting.")]
-CheckpointsOption = Annotated[
-    list[Checkpoint] | None, typer.Option(help="Where to wait for you. May be repeated. Default: the setting.")
-]
 NoModel = Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")]
 FourEyes = Annotated[bool, typer.Option("--four-eyes", help="Whoever asked cannot review the answer.")]
 Out = Annotated[
@@ -107,22 +103,44 @@ def days_between(since: str | None, until: str | None) -> tuple[str | None, str 
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """The options that say how a question is answered."""
+
+    mode: Annotated[Mode, typer.Option(help="How far to go: up to 3, 5 or 10 rounds of searching.")] = Mode.balanced
+    eagerness: Annotated[Eagerness | None, typer.Option(help="How readily it searches. Default: the setting.")] = None
+    checkpoint: Annotated[
+        list[Checkpoint] | None, typer.Option(help="Where to wait for you. May be repeated. Default: the setting.")
+    ] = None
+    stakes: StakesOption = Stakes.normal
+    no_model: NoModel = False
+
+    def options(self, where: SearchFilters, route: Route | None = None) -> AskOptions:
+        return AskOptions(
+            mode=self.mode,
+            where=where,
+            eagerness=self.eagerness,
+            checkpoints=tuple(dict.fromkeys(self.checkpoint)) if self.checkpoint else None,
+            route=route,
+            model=not self.no_model,
+            stakes=self.stakes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
-    """The options that say what a question may take."""
+    """The options that say what a question or a synthesis may take."""
 
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", min=0, help="USD that a question may cost; 0 for no ceiling. Default: the setting."),
+        typer.Option("--max-cost", min=0, help="USD that it may cost; 0 for no ceiling. Default: the setting."),
     ] = None
     max_tokens: Annotated[
         int | None,
-        typer.Option(
-            "--max-tokens", min=0, help="Tokens that a question may take; 0 for no ceiling. Default: the setting."
-        ),
+        typer.Option("--max-tokens", min=0, help="Tokens that it may take; 0 for no ceiling. Default: the setting."),
     ] = None
     max_seconds: Annotated[
         float | None,
-        typer.Option("--max-seconds", min=0.1, help="Active seconds that a question may take. Default: the setting."),
+        typer.Option("--max-seconds", min=0.1, help="Active seconds that it may take. Default: the setting."),
     ] = None
 
     def settings(self, kind: str) -> dict[str, Any]:

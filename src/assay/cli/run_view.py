@@ -12,7 +12,7 @@ from assay.agent.toolbox.search import recall
 from assay.answer import claim_details, compose
 from assay.answer.checking.judge import Rulings
 from assay.cli.terminal import line, one_of, plain, say
-from assay.core.events import OTHER_WORDS, Call, Checked, Checkpoint, Decided, Event, ModelReplied, ToolRan
+from assay.core.events import OTHER_WORDS, Call, Checked, Checkpoint, Decided, Event, ModelReplied, Paused, ToolRan
 from assay.core.events.describe import LONGEST, NO_PAGES, call_in_words, count_of, format_money, understood_turn
 from assay.core.run import Run
 from assay.core.types import Document, Evidence, Quote, Verdict
@@ -236,10 +236,14 @@ def shortened(words: str, longest: int = LONGEST) -> str:
 SHOWN = 12  # sources listed
 
 
+def _waiting(run: Run) -> Paused:
+    assert run.waiting is not None, "only a run that waits asks something"
+    return run.waiting
+
+
 def question(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PAGES) -> list[str]:
     """The question with its context, and the numbered options."""
-    waiting = run.waiting
-    assert waiting is not None, "only a run that waits asks something"
+    waiting = _waiting(run)
     lines = sources(run, titles, pages) if waiting.at is Checkpoint.sources else []
     return [*lines, waiting.question, *(f"  {n}. {option}" for n, option in enumerate(waiting.options, 1))]
 
@@ -253,11 +257,9 @@ def sources(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_P
 
 def choose(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PAGES) -> tuple[str, str] | None:
     """Prompt the user at the terminal: the option, with their words if it needs some; None if they have gone."""
-    waiting = run.waiting
-    assert waiting is not None, "only a run that waits asks something"
     for each in question(run, titles, pages):
         say(each)
-    read = one_of(waiting.options)
+    read = one_of(_waiting(run).options)
     while (typed := line("Your choice: ")) is not None:
         try:
             option = read(typed)
@@ -275,9 +277,7 @@ def choose(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PA
 def commands(run: Run, resume: str) -> list[str]:
     """The commands that answer later, one for each option; `resume` is the command that resumes the run. Options are
     given by number: a model may have written their text, and these lines are meant to be pasted."""
-    waiting = run.waiting
-    assert waiting is not None, "only a run that waits asks something"
     return [
         f"{resume} --choose {n}{' --words WORDS' if option == OTHER_WORDS else ''}"
-        for n, option in enumerate(waiting.options, 1)
+        for n, option in enumerate(_waiting(run).options, 1)
     ]

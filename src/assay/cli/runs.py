@@ -133,15 +133,14 @@ def replay(
     """
     with open_workspace(workspace) as opened:
         recorded = opened.questions.run(run)
+        show = Show(format, json, quiet, again(workspace), working=working)
         if start is not None:
-            raise _start_rerun(
-                opened, recorded, start, model, Show(format, json, quiet, again(workspace), working=working)
-            )
+            raise _start_rerun(opened, recorded, start, model, show)
         if model:
             raise UserError("--model goes with --from: a replay asks no model. `--from 1` begins with the question.")
         if prompts:
             raise _print_prompts(opened, recorded, json)
-        raise _replay_recorded(opened, recorded, format, json, quiet, working=working)
+        raise _replay_recorded(opened, recorded, show)
 
 
 def _start_rerun(opened: Opened, origin: Run, place: int, model: str, show: Show) -> typer.Exit:
@@ -179,15 +178,13 @@ def _print_prompts(opened: Opened, recorded: Run, json: bool) -> typer.Exit:
     return typer.Exit(0 if all(each.prompt for each in made.prompts) else 1)
 
 
-def _replay_recorded(
-    opened: Opened, recorded: Run, format: OutputFormat, json: bool, quiet: bool, *, working: bool
-) -> typer.Exit:
+def _replay_recorded(opened: Opened, recorded: Run, show: Show) -> typer.Exit:
     made = wait_for(opened.questions.replay(recorded))
-    if json:
+    if show.json:
         print_json({"run": recorded.id, **picked(made, "same differences taken reworded as_recorded checked answer")})
     elif made.answer is not None:
-        typer.echo(render_answer(_with_answer(recorded, made), opened, format, working=working))
-    if not json and not quiet:
+        typer.echo(render_answer(_with_answer(recorded, made), opened, show.format, working=show.working))
+    if not show.json and not show.quiet:
         for line in describe_comparison(made):
             aside().print(plain(line), style="dim", markup=False, soft_wrap=True)
     return typer.Exit(EXIT[made.answer.outcome] if made.answer and made.same else 1)

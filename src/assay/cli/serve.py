@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from ipaddress import ip_address
@@ -18,7 +20,7 @@ from assay.cli.acting import open_workspace
 from assay.cli.options import FourEyes, Workspace, again
 from assay.cli.terminal import say
 from assay.cli.workspace import server_lock
-from assay.core.errors import UserError
+from assay.core.errors import Missing, StoreError, UserError
 from assay.ingest.sandbox.process import describe_missing, unguarded
 from assay.ingest.sandbox.runner import missing_guards
 from assay.models.factory import has_model, model_hosts
@@ -185,6 +187,7 @@ def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: s
     return lines
 
 
+WAIT = 2.0  # seconds between two looks for a workspace that is not there yet
 RUNS = 100  # that one process works on at once; most of the time a run waits for a model
 
 
@@ -207,7 +210,7 @@ def worker(
     )
     log_to_terminal(access=False)
     collect_garbage_less_often()
-    with open_workspace(workspace, review_four_eyes=four_eyes or None) as opened:
+    with when_made(lambda: open_workspace(workspace, review_four_eyes=four_eyes or None)) as opened:
         if not (opened.settings.state or with_server):
             raise UserError(ONE_SERVER)
         if not with_server:
@@ -220,6 +223,19 @@ def worker(
             say("Ended. Unfinished runs are taken up by another worker, or by the next one.")
         if server.background.stuck:  # the interpreter would wait for that thread; its work is resumed later
             os._exit(0)
+
+
+def when_made(open: Callable[[], Opened], pause: Callable[[float], None] = time.sleep) -> Opened:
+    """The workspace, as soon as there is one: a worker may start before the server that makes it, or before its database."""
+    told = False
+    while True:
+        try:
+            return open()
+        except (Missing, StoreError) as error:
+            if not told:
+                say(f"Waiting: {error}")
+                told = True
+            pause(WAIT)
 
 
 async def _work(server: Server, *, with_server: bool) -> None:

@@ -4,6 +4,7 @@ elapsed seconds are a parameter."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -79,11 +80,25 @@ def _reading(run: Run) -> list[Stretch]:
     found = f"{len(read)} of {documents}, {count_of(len(points), 'point')}" if read else ""
     if len(covered) == 1 and covered[0].thin:
         found += f", {count_of(len(covered[0].thin), 'document')} read again"
-    looked, asked = len(state.chosen_passages(run)), len(state.questions(run))
+    looked, asked, first = len(state.chosen_passages(run)), len(state.questions(run)), _next(run, state.portraits(run))
     return [
-        Stretch("describe", described == documents, f"{described} of {documents}", "looking at the documents"),
-        Stretch("read", bool(covered), found, "searching" if 0 < looked < asked else "reading"),
+        Stretch(
+            "describe",
+            described == documents,
+            f"{described} of {documents}",
+            f"looking at {first}",
+        ),
+        Stretch("read", bool(covered), found, "searching" if 0 < looked < asked else f"reading {_next(run, read)}"),
     ]
+
+
+def _next(run: Run, done: Container[str]) -> str:
+    """The first document that a stage has not done: label and title, as far as it has them."""
+    portraits = state.portraits(run)
+    left = ((label, portraits.get(doc)) for doc, label in state.labels(run).items() if doc not in done)
+    return next(
+        (f"{label} {portrait.title}".strip() if portrait else label for label, portrait in left), "documents again"
+    )
 
 
 def _relating(run: Run) -> list[Stretch]:

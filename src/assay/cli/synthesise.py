@@ -17,7 +17,7 @@ from assay.cli import config
 from assay.cli.acting import open_workspace
 from assay.cli.add import run_with_progress
 from assay.cli.follow import EXIT, OutputFormat, Show, end, follow, warn_about_prices
-from assay.cli.options import Json, Limits, NoModel, Out, Quiet, StakesOption, Workspace, again
+from assay.cli.options import Json, Limits, NoModel, Out, Quiet, StakesOption, Workspace, again, with_option_groups
 from assay.cli.run_view import spent
 from assay.cli.synthesis_view import related
 from assay.cli.terminal import (
@@ -60,19 +60,7 @@ class Rerank(StrEnum):
     llm = "llm"
 
 
-Cost = Annotated[
-    float | None,
-    typer.Option("--max-cost", min=0, help="USD that it may cost; 0 for no ceiling. Default: the setting."),
-]
-Tokens = Annotated[
-    int | None,
-    typer.Option("--max-tokens", min=0, help="Tokens that it may take; 0 for no ceiling. Default: the setting."),
-]
-Seconds = Annotated[
-    float | None, typer.Option("--max-seconds", min=0.1, help="Active seconds that it may take. Default: the setting.")
-]
-
-
+@with_option_groups
 def synthesise(
     paths: Annotated[
         list[str] | None,
@@ -106,9 +94,7 @@ def synthesise(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however much it will take.")] = False,
     stakes: StakesOption = Stakes.normal,
     no_model: NoModel = False,
-    max_cost: Cost = None,
-    max_tokens: Tokens = None,
-    max_seconds: Seconds = None,
+    limits: Limits = Limits(),
     workspace: Workspace = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -124,7 +110,6 @@ def synthesise(
     """
     if out is not None and not forecast:
         check_folder(out)
-    limits = Limits(max_cost, max_tokens, max_seconds)
     with open_workspace(workspace, create=bool(paths), **limits.settings("synthesis")) as opened:
         model = not no_model
         _check_reranker(opened.settings, rerank, has_model=model and has_model(opened.settings))

@@ -3,6 +3,7 @@ now; ingest makes one for the document that it writes or removes."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,14 @@ class Principal:
 
 
 LOCAL = Principal("local")  # the single user of a local workspace
+_ALIKE = str.maketrans(
+    "оοсϲаαӏіi1|", "ooccaalllll"
+)  # letters of other alphabets and signs that look like those of `local`
+
+
+def looks_local(name: str) -> bool:
+    """Whether somebody reads this name as that of the command line: in capitals, full width or other alphabets."""
+    return unicodedata.normalize("NFKC", name).casefold().translate(_ALIKE) == LOCAL.id
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ it is delivered in any form.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -21,8 +20,9 @@ from assay.answer.compose import DeliveryGuard, find_fault
 from assay.core.codec import digest
 from assay.core.errors import UserError
 from assay.core.types import Claim, Document, Evidence, Operand, Passage, Quote, Verdict, Working
+from assay.evaluate.grading import connect_judge
 from assay.evaluate.metrics import intervals, means, spread
-from assay.evaluate.model_grade import connect_judge
+from assay.evaluate.plain_text import json_lines
 from assay.language.injection import is_suspicious, is_tainted
 from assay.models.llm import Role
 from assay.prompts import fence_mark
@@ -80,18 +80,7 @@ class JudgedClaim:
 
 def load(file: Path) -> list[ClaimCase]:
     """Read one labelled claim per line."""
-    if not file.is_file():
-        raise UserError(f"There is no file {str(file)!r}.")
-    cases: list[ClaimCase] = []
-    for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            cases.append(_case(json.loads(line), number))
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-            raise UserError(
-                f"{file.name}, line {number} is not a claim with `passages` and a `label` ({', '.join(LABELS)})."
-            ) from None
+    cases = json_lines(file, _case, f"a claim with `passages` and a `label` ({', '.join(LABELS)})")
     if not cases:
         raise UserError(f"{file.name} has no claims.")
     return cases

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 from assay.answer.conflict import among_documents, statements
 from assay.core.errors import UserError
 from assay.evaluate.metrics import intervals
+from assay.evaluate.plain_text import json_lines
 from assay.language import facts
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
@@ -42,27 +42,15 @@ ConflictFinder = Callable[[ConflictCase], Mapping[DocumentPair, str]]
 
 def load(file: Path) -> tuple[ConflictCase, ...]:
     """Load one case per line: a question and its documents, each with `text` and `type`."""
-    if not file.is_file():
-        raise UserError(f"There is no file {str(file)!r}.")
-    try:
-        lines = file.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{str(file)!r} is not UTF-8.") from error
-    cases = tuple(
-        _parse_case(line, f"{file.name}, line {number}") for number, line in enumerate(lines, 1) if line.strip()
-    )
+    cases = tuple(json_lines(file, _parse_case, "a question with documents that have a text and a type"))
     if not any(is_conflict(*pair) for case in cases for pair in combinations(case.documents, 2)):
         raise UserError(f"{file.name} has no document that is {CORRECT!r} beside one that is {WRONG!r}.")
     return cases
 
 
-def _parse_case(line: str, where: str) -> ConflictCase:
-    try:
-        row = json.loads(line)
-        documents = tuple(LabelledDocument(str(each["text"]), str(each["type"])) for each in row["documents"])
-        return ConflictCase(str(row["question"]), documents)
-    except (ValueError, KeyError, TypeError):
-        raise UserError(f"{where} is not a question with documents that have a text and a type.") from None
+def _parse_case(row: Mapping[str, Any], _: int) -> ConflictCase:
+    documents = tuple(LabelledDocument(str(each["text"]), str(each["type"])) for each in row["documents"])
+    return ConflictCase(str(row["question"]), documents)
 
 
 def is_conflict(left: LabelledDocument, right: LabelledDocument) -> bool:

@@ -1,16 +1,53 @@
-"""For collections whose documents are text already: a reader, and an embedder that only knows words."""
+"""What labelled collections need: their lines of JSON, a reader for documents that are text already, and an embedder that
+only knows words."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
 from assay.core.codec import digest
+from assay.core.errors import UserError
 from assay.ingest.parsed import Parsed, Status, Unreadable
+from assay.ingest.pipeline import Progress
 from assay.language.terms import content_terms
+
+T = TypeVar("T")
+
+
+def json_lines(file: Path, parse: Callable[[Any, int], T], wanted: str) -> list[T]:
+    """What `parse` makes of each line and its number. A line that it cannot read is named, with what is `wanted` there."""
+    if not file.is_file():
+        raise UserError(f"There is no file {str(file)!r}.")
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{str(file)!r} is not UTF-8.") from error
+    found: list[T] = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                found.append(parse(json.loads(line), number))
+            except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+                raise UserError(f"{file.name}, line {number} is not {wanted}.") from None
+    return found
+
+
+def progress_lines(report: Callable[[str], None], before: str = "") -> Callable[[Progress], None]:
+    """Says how many documents were added, every five seconds."""
+    last = 0.0
+
+    def say(progress: Progress) -> None:
+        nonlocal last
+        if progress.seconds - last > 5:
+            last = progress.seconds
+            report(f"{before}{progress.files} of {progress.of} documents, {progress.passages} passages")
+
+    return say
 
 
 class PlainTextReader:

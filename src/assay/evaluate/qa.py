@@ -18,7 +18,7 @@ from assay.core.errors import UserError
 from assay.core.events import SearchFilters
 from assay.core.types import Answer, Document, Outcome, Quote
 from assay.evaluate.metrics import intervals, means, spread
-from assay.evaluate.plain_text import PlainTextReader
+from assay.evaluate.plain_text import PlainTextReader, json_lines
 from assay.ingest.sources import SourceFile, find_sources
 from assay.language.sentences import is_unspaced_script
 from assay.language.terms import fold_case
@@ -83,27 +83,18 @@ class GradedAnswer:
 def load(file: Path, folders: Sequence[Path] = ()) -> QaFile:
     """Read one question per line: plain ones, and those of PubMedQA and MTRAG-UN in their own layout. A line without a
     question names the documents to ingest; `folders` are where they lie, or what to ingest if no line names any."""
-    if not file.is_file():
-        raise UserError(f"There is no file {str(file)!r}.")
-    cases: list[QaCase] = []
-    named: list[str] = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            if "question" not in row and set(row) == {"documents"}:
-                named += row["documents"]
-            elif case := _parse(row):
-                cases.append(case)
-        except (ValueError, KeyError, TypeError, IndexError):
-            raise UserError(f"{file.name}, line {number} is not a question with an answer.") from None
+    parsed = json_lines(file, _parse, "a question with an answer")
+    cases = [each for each in parsed if isinstance(each, QaCase)]
+    named = [name for each in parsed if isinstance(each, list) for name in each]
     if not cases:
         raise UserError(f"{file.name} has no questions.")
     return QaFile(file.name, tuple(cases), tuple(_documents(file, cases, named, folders)))
 
 
-def _parse(row: Mapping[str, Any]) -> QaCase | None:
+def _parse(row: Mapping[str, Any], _: int) -> QaCase | list[str] | None:
+    """A question, the names of documents, or neither."""
+    if set(row) == {"documents"}:
+        return list(row["documents"])
     if "QUESTION" in row:  # PubMedQA: an abstract without its conclusion
         return QaCase(
             row["QUESTION"], row["final_decision"], (row["final_decision"],), texts=("\n\n".join(row["CONTEXTS"]),)

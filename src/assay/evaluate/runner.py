@@ -1,11 +1,12 @@
-"""Evaluation of retrieval on labelled collections, through the product's own ingestion, search and agent loop."""
+"""Evaluation of retrieval on labelled collections in the BEIR layout (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv), through
+the product's own ingestion, search and agent loop."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ from assay.agent.context import ROUNDS, Limits, RunContext
 from assay.agent.loop import play
 from assay.agent.tool import ToolContext
 from assay.core.codec import digest
+from assay.core.errors import UserError
 from assay.core.events import Asked, Mode
 from assay.core.run import Run
-from assay.evaluate.beir import BeirCollection, BeirDocument
 from assay.evaluate.grading import Graded, compare, verdict
 from assay.evaluate.metrics import all_found, mean, ndcg, recall, with_intervals
-from assay.evaluate.plain_text import PlainTextReader
+from assay.evaluate.plain_text import PlainTextReader, progress_lines
 from assay.index.retrieve import SearchContext, retrieve
 from assay.ingest.sources import SourceFile
 from assay.workspace.facade import Workspace, open_workspace
@@ -28,6 +29,81 @@ DEPTH = 100
 DAY = "2000-01-01"  # fixed, so that results do not depend on the date
 
 Report = Callable[[str], None]
+Judgements = Mapping[str, Mapping[str, int]]  # query → document → grade
+
+
+@dataclass(frozen=True, slots=True)
+class BeirDocument:
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeirCollection:
+    """Documents, and the queries that have relevance judgements."""
+
+    name: str
+    documents: tuple[BeirDocument, ...]
+    queries: Mapping[str, str]
+    judgements: Judgements
+
+
+def load(folder: Path, split: str = "") -> BeirCollection:
+    """Load a collection from its folder. Queries without judgements are left out."""
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {str(folder)!r}.")
+    documents = tuple(
+        BeirDocument(str(row["_id"]), str(row.get("title") or ""), str(row.get("text") or ""))
+        for row in _read_jsonl(folder / "corpus.jsonl", "_id")
+    )
+    judgements = _read_judgements(_qrels_file(folder, split))
+    queries = {str(row["_id"]): str(row["text"]) for row in _read_jsonl(folder / "queries.jsonl", "_id", "text")}
+    judged = {
+        query: queries[query] for query in queries if any(grade > 0 for grade in judgements.get(query, {}).values())
+    }
+    if not documents or not judged:
+        raise UserError(f"{str(folder)!r} has no documents, or no queries with judgements.")
+    return BeirCollection(folder.resolve().name, documents, judged, judgements)
+
+
+def _qrels_file(folder: Path, split: str) -> Path:
+    names = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
+    selected = split or ("test" if "test" in names else next(iter(names), ""))
+    if selected not in names:
+        raise UserError(
+            f"{str(folder / 'qrels')!r} has no split {selected!r}. There is: {', '.join(names) or 'nothing'}."
+        )
+    return names[selected]
+
+
+def _read_jsonl(file: Path, *needed: str) -> Iterator[dict[str, Any]]:
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    try:
+                        row = json.loads(line)
+                    except json.JSONDecodeError as error:
+                        raise UserError(f"{str(file)!r}, line {number}: not JSON ({error.msg}).") from error
+                    missing = [name for name in needed if not isinstance(row, dict) or name not in row]
+                    if missing:
+                        raise UserError(f"{str(file)!r}, line {number}: it has no {missing[0]!r}.")
+                    yield row
+    except FileNotFoundError as error:
+        raise UserError(f"{str(file)!r} is missing: this is not a collection in the BEIR layout.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{str(file)!r} is not UTF-8.") from error
+
+
+def _read_judgements(file: Path) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        parts = line.split("\t")
+        if len(parts) >= 3 and parts[-1].strip().lstrip("-").isdecimal():
+            query, document, grade = parts[0].strip(), parts[-2].strip(), int(parts[-1])
+            found.setdefault(query, {})[document] = grade
+    return found
 
 
 async def open_collection(
@@ -36,16 +112,8 @@ async def open_collection(
     """Open a workspace that holds the collection. It is cached, so that a second evaluation embeds nothing."""
     name = digest("\x00".join(f"{each.id}\x01{each.title}\x01{each.text}" for each in collection.documents))[:16]
     opened = open_workspace(cache / f"{collection.name}-{name}", create=True, state="", **flags)
-    files = [_source(each) for each in collection.documents]
-    last = 0.0
-
-    def show_progress(progress: Any) -> None:
-        nonlocal last
-        if progress.seconds - last > 5:
-            last = progress.seconds
-            report(f"{collection.name}: {progress.files} of {progress.of} documents, {progress.passages} passages")
-
-    await opened.documents.add_sources(files, BASE, say=show_progress, reader=PlainTextReader())
+    files, say = [_source(each) for each in collection.documents], progress_lines(report, f"{collection.name}: ")
+    await opened.documents.add_sources(files, BASE, say=say, reader=PlainTextReader())
     return opened
 
 

@@ -18,8 +18,7 @@ from assay.core.private_files import write_private
 from assay.core.run import Run
 from assay.core.types import Outcome, file_name
 from assay.evaluate.cases import Case
-from assay.evaluate.grading import MODEL, Graded, grade, with_model_grade, with_person_grade
-from assay.evaluate.model_grade import Ask, grade_by_model
+from assay.evaluate.grading import MODEL, Ask, Graded, grade, grade_by_model, with_model_grade, with_person_grade
 from assay.workspace.facade import Workspace
 from assay.workspace.text_places import EVALUATIONS
 from assay.workspace.types import AskOptions

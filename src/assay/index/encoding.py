@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,19 +46,9 @@ def query_words(words: Iterable[str]) -> str:
     return " ".join(list(dict.fromkeys(words))[:QUERY_WORDS])
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRow:
-    """A row without its vector."""
-
-    passage: Passage
-    lead: str
-    fields: dict[str, str]
-
-    def hit(self, vector: np.ndarray, rank: int, **scores: float) -> Hit:
-        return Hit(self.passage, vector, scores, rank, self.fields.get("title", ""), self.fields)
-
-    def row(self, vector: np.ndarray) -> Row:
-        return Row(self.passage, vector, self.lead, self.fields)
+def hit_of(row: Row, rank: int, **scores: float) -> Hit:
+    vector = np.asarray(row.vector, np.float32)
+    return Hit(row.passage, vector, scores, rank, row.fields.get("title", ""), dict(row.fields))
 
 
 def pack(row: Row) -> str:
@@ -72,10 +61,10 @@ def pack(row: Row) -> str:
     return text
 
 
-def unpack(text: str) -> StoredRow:
+def unpack(text: str, vector: np.ndarray) -> Row:
     about: list[Any] = json.loads(text)
     *passage, lead, fields = about
-    return StoredRow(Passage(*passage), lead, fields)
+    return Row(Passage(*passage), vector, lead, fields)
 
 
 def row_vector(row: Row, dim: int) -> np.ndarray:

@@ -5,7 +5,7 @@ docs/decisions/0003-ranking.md has the effect of each part, and what was tried a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -156,6 +156,34 @@ def capped(hits: Sequence[Hit], most: int, named: Collection[str] = ()) -> Seque
         if doc_id in named or counts[doc_id] <= most:
             kept.append(at)
     return listed.take(kept)
+
+
+COPY = 0.8  # share of common pieces from which two texts are near copies
+PIECE = 5  # characters, so that it works for languages without spaces too
+
+
+def uncrowded(hits: Iterable[Hit], k: int) -> list[Hit]:
+    """The first k hits, of which near copies of one text take at most half: many small files that say the same must not push
+    everything else out. If nothing else is there, the copies follow."""
+    kept: list[Hit] = []
+    later: list[Hit] = []
+    groups: list[list[frozenset[str]]] = []
+    for hit in hits:
+        if len(kept) >= k:
+            break
+        text = " ".join(hit.passage.text.casefold().split())
+        pieces = frozenset(text[at : at + PIECE] for at in range(max(1, len(text) - PIECE + 1)))
+        group = next((each for each in groups if _alike(each[0], pieces)), None)
+        if group is None:
+            groups.append(group := [])
+        group.append(pieces)
+        (kept if len(group) <= max(1, k // 2) else later).append(hit)
+    return (kept + later)[:k]
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    fewer, more = sorted((len(one), len(other)))
+    return fewer >= COPY * more and len(one & other) >= COPY * len(one | other)
 
 
 def spread(hits: Sequence[Hit], named: Collection[str]) -> Sequence[Hit]:

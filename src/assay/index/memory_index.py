@@ -9,14 +9,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from assay.core.errors import UserError
 from assay.core.types import Hit, Row
-from assay.index.encoding import require_dimensions
+from assay.index.encoding import hit_of, require_dimensions
 from assay.index.filters import Filter, matches
 from assay.index.lease import file_lease, lease_path
 from assay.index.protocol import NO_INDEX, Index
@@ -34,38 +34,32 @@ class MemoryIndex(Index):
         self.held.update({row.passage.id: row for row in rows})
 
     async def delete(self, where: Filter) -> int:
-        doomed = [row.passage.id for row in self._kept(where)]
+        doomed = [row.passage.id for row in await self.matching(where)]
         for id in doomed:
             del self.held[id]
         return len(doomed)
 
-    async def relabel(self, document: str, label: str) -> int:
-        rows = [row for row in self.held.values() if row.passage.doc_id == document]
-        await self.upsert([replace(row, fields={**row.fields, "label": label}) for row in rows])
-        return len(rows)
-
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
         query = np.asarray(vector, np.float64)
-        return _best(self._kept(where), lambda row: _cosine(query, row.vector), "dense", k)
+        return _best(await self.matching(where), lambda row: _cosine(query, row.vector), "dense", k)
 
     async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
         scores = _bm25(
             set(words(query)), {id: words(f"{row.lead}\n{row.passage.text}") for id, row in self.held.items()}
         )
-        found = [row for row in self._kept(where) if row.passage.id in scores]
+        found = [row for row in await self.matching(where) if row.passage.id in scores]
         return _best(found, lambda row: scores[row.passage.id], "lexical", k)
 
-    async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
-        rows = [self.held[id] for id in dict.fromkeys(ids) if id in self.held and matches(where, self.held[id].fields)]
-        return [_hit(row, {}, rank) for rank, row in enumerate(rows, start=1)]
+    async def matching(self, where: Filter) -> list[Row]:
+        return [row for row in self.held.values() if matches(where, row.fields)]
 
     async def count(self, where: Filter) -> int:
-        return len(self._kept(where))
+        return len(await self.matching(where))
 
     async def ids(self) -> list[str]:
         return sorted(self.held)
 
-    async def rows(self, ids: Sequence[str]) -> list[Row]:
+    async def with_ids(self, ids: Sequence[str]) -> list[Row]:
         return [self.held[id] for id in ids if id in self.held]
 
     async def optimise(self) -> None:
@@ -73,9 +67,6 @@ class MemoryIndex(Index):
 
     async def purge(self) -> tuple[str, ...]:
         return ()
-
-    def _kept(self, where: Filter) -> list[Row]:
-        return [row for row in self.held.values() if matches(where, row.fields)]
 
 
 def words(text: str) -> list[str]:
@@ -106,12 +97,7 @@ def _cosine(query: np.ndarray, vector: np.ndarray) -> float:
 
 def _best(rows: Sequence[Row], score: Callable[[Row], float], channel: str, k: int) -> list[Hit]:
     ranked = sorted(((-score(row), row.passage.id, row) for row in rows), key=lambda each: each[:2])[: max(k, 0)]
-    return [_hit(row, {channel: -minus}, rank) for rank, (minus, _, row) in enumerate(ranked, start=1)]
-
-
-def _hit(row: Row, scores: dict[str, float], rank: int) -> Hit:
-    vector = np.asarray(row.vector, np.float32)
-    return Hit(row.passage, vector, scores, rank, str(row.fields.get("title", "")), dict(row.fields))
+    return [hit_of(row, rank, **{channel: -minus}) for rank, (minus, _, row) in enumerate(ranked, start=1)]
 
 
 _INDEXES: dict[tuple[Path, str], MemoryIndex] = {}  # by workspace and base; shared by all users of a workspace

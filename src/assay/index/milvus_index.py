@@ -17,7 +17,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ import numpy as np
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.types import Hit, Row
 from assay.index import encoding
-from assay.index.filters import EVERYTHING, And, Contains, Eq, Filter, In, Not, Or, matches
+from assay.index.filters import EVERYTHING, And, Contains, Filter, In, Not, Or, matches
 from assay.index.lease import file_lease, lease_path
 from assay.index.memory_index import words
 from assay.index.protocol import NO_INDEX, Index
@@ -53,15 +53,10 @@ class MilvusIndex(Index):
             await self._call(self.client.upsert, self.collection, records[start : start + BATCH])
 
     async def delete(self, where: Filter) -> int:
-        keys = [_key(stored.passage.id) for stored, _ in await self._matching(where)]
+        keys = [_key(row.passage.id) for row in await self.matching(where)]
         for start in range(0, len(keys), BATCH):
             await self._call(self.client.delete, self.collection, ids=keys[start : start + BATCH])
         return len(keys)
-
-    async def relabel(self, document: str, label: str) -> int:
-        rows = [stored.row(vector) for stored, vector in await self._matching(Eq("doc", document))]
-        await self.upsert([replace(row, fields={**row.fields, "label": label}) for row in rows])
-        return len(rows)
 
     async def optimise(self) -> None:
         await self._call(self.client.flush, self.collection)
@@ -80,26 +75,17 @@ class MilvusIndex(Index):
         asked = encoding.query_words(words(query.encode("utf-8", "ignore").decode()))
         return await self._search("lexical", "sparse", asked, k, where) if self.has_words and k > 0 and asked else []
 
-    async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
-        found = await self._by_id(ids)
-        wanted = [found[id] for id in dict.fromkeys(ids) if id in found and matches(where, found[id][0].fields)]
-        return [stored.hit(vector, rank) for rank, (stored, vector) in enumerate(wanted, start=1)]
-
     async def count(self, where: Filter) -> int:
         test = self._compiled(where)
         if not test.exact:
-            return len(await self._matching(where))
+            return len(await self.matching(where))
         found = await self._call(
             self.client.query, self.collection, filter=test.text, output_fields=["count(*)"], consistency_level="Strong"
         )
         return int(found[0]["count(*)"])
 
     async def ids(self) -> list[str]:
-        return sorted(stored.passage.id for stored, _ in await self._matching(EVERYTHING, ["content"]))
-
-    async def rows(self, ids: Sequence[str]) -> list[Row]:
-        found = await self._by_id(ids)
-        return [found[id][0].row(found[id][1]) for id in ids if id in found]
+        return sorted(row.passage.id for row in await self.matching(EVERYTHING, ["content"]))
 
     def _record(self, row: Row) -> dict[str, object]:
         record = {
@@ -124,12 +110,12 @@ class MilvusIndex(Index):
                 self.client.search, self.collection, data=[query], anns_field=column, limit=limit, filter=test.text,
                 output_fields=COLUMNS, consistency_level="Strong",
             )  # fmt: skip
-            found = [(*_stored(each["entity"]), float(each["distance"])) for each in answered[0]]
-            scores = [abs(score) if channel == "lexical" else score for _, _, score in found]
+            found = [(_stored(each["entity"]), float(each["distance"])) for each in answered[0]]
+            scores = [abs(score) if channel == "lexical" else score for _, score in found]
             kept = [
-                (-score, stored.passage.id, stored, vector)
-                for (stored, vector, _), score in zip(found, scores, strict=True)
-                if test.exact or matches(where, stored.fields)
+                (-score, row.passage.id, row)
+                for (row, _), score in zip(found, scores, strict=True)
+                if test.exact or matches(where, row.fields)
             ]
             kept.sort(key=lambda each: each[:2])
             # Milvus breaks ties arbitrarily: read on until the k-th score has no tie beyond what was read.
@@ -137,14 +123,10 @@ class MilvusIndex(Index):
             if len(found) < limit or settled or limit >= MOST:
                 break
             limit = min(limit * 4, MOST)
-        return [
-            stored.hit(vector, rank, **{channel: -score})
-            for rank, (score, _, stored, vector) in enumerate(kept[:k], start=1)
-        ]
+        best = enumerate(kept[:k], start=1)
+        return [encoding.hit_of(row, rank, **{channel: -score}) for rank, (score, _, row) in best]
 
-    async def _matching(
-        self, where: Filter, output: Sequence[str] = COLUMNS
-    ) -> list[tuple[encoding.StoredRow, np.ndarray]]:
+    async def matching(self, where: Filter, output: Sequence[str] = COLUMNS) -> list[Row]:
         test = self._compiled(where)
 
         def read() -> list[Any]:
@@ -162,18 +144,17 @@ class MilvusIndex(Index):
             return rows
 
         found = map(_stored, await self._call(read))
-        return [(stored, vector) for stored, vector in found if test.exact or matches(where, stored.fields)]
+        return [row for row in found if test.exact or matches(where, row.fields)]
 
-    async def _by_id(self, ids: Sequence[str]) -> dict[str, tuple[encoding.StoredRow, np.ndarray]]:
-        keys = [_key(id) for id in dict.fromkeys(ids)]
-        found: dict[str, tuple[encoding.StoredRow, np.ndarray]] = {}
-        for start in range(0, len(keys), BATCH):
-            listed = ", ".join(f'"{key}"' for key in keys[start : start + BATCH])
+    async def with_ids(self, ids: Sequence[str]) -> list[Row]:
+        found: list[Row] = []
+        for start in range(0, len(ids), BATCH):
+            listed = ", ".join(f'"{_key(id)}"' for id in ids[start : start + BATCH])
             rows = await self._call(
                 self.client.query, self.collection, filter=f"pk in [{listed}]", output_fields=COLUMNS,
                 consistency_level="Strong",
             )  # fmt: skip
-            found |= {stored.passage.id: (stored, vector) for stored, vector in map(_stored, rows)}
+            found += map(_stored, rows)
         return found
 
     async def _call(self, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
@@ -208,10 +189,10 @@ def _packed(row: Row) -> str:
     return small
 
 
-def _stored(entity: Any) -> tuple[encoding.StoredRow, np.ndarray]:
+def _stored(entity: Any) -> Row:
     content = entity["content"]
     text = zlib.decompress(base64.b64decode(content[1:])).decode() if content.startswith("z") else content
-    return encoding.unpack(text), np.asarray(entity.get("vector", ()), np.float32)
+    return encoding.unpack(text, np.asarray(entity.get("vector", ()), np.float32))
 
 
 OLDEST = (2, 3, 5)  # it has arrays, cosine and upsert

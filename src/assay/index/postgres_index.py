@@ -15,7 +15,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from sqlalchemy import Connection, Engine
 from assay.core.errors import UserError
 from assay.core.types import Hit, Row
 from assay.index import encoding
-from assay.index.filters import EVERYTHING, And, Contains, Eq, Filter, In, Not, Or
+from assay.index.filters import EVERYTHING, And, Contains, Filter, In, Not, Or
 from assay.index.lease import index_database, lease_path, shared_lease
 from assay.index.protocol import NO_INDEX, Index
 from assay.store.database import plain_errors
@@ -57,12 +57,10 @@ class PostgresIndex(Index):
         test = compile(where)
         return await self._run(f"DELETE FROM {self.table} WHERE {test.sql}", test.parameters)
 
-    async def relabel(self, document: str, label: str) -> int:
-        test = compile(Eq("doc", document))
+    async def matching(self, where: Filter) -> list[Row]:
+        test = compile(where)
         found = await self._run(f"SELECT {COLUMNS} FROM {self.table} WHERE {test.sql}", test.parameters)
-        rows = [encoding.unpack(content).row(_vector(vector)) for content, vector in found]
-        await self.upsert([replace(row, fields={**row.fields, "label": label}) for row in rows])
-        return len(rows)
+        return [_row(*each) for each in found]
 
     async def optimise(self) -> None:
         rows = await self.count(EVERYTHING)
@@ -110,11 +108,6 @@ class PostgresIndex(Index):
             WHERE words @@ query AND {test.sql} ORDER BY score DESC, id LIMIT %(k)s"""
         return _hits("lexical", await self._run(sql, {**test.parameters, "query": words, "k": k}))
 
-    async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
-        found = await self._by_id(ids, where)
-        wanted = [found[id] for id in dict.fromkeys(ids) if id in found]
-        return [stored.hit(vector, rank) for rank, (stored, vector) in enumerate(wanted, start=1)]
-
     async def count(self, where: Filter) -> int:
         test = compile(where)
         return (await self._run(f"SELECT count(*) FROM {self.table} WHERE {test.sql}", test.parameters))[0][0]
@@ -122,9 +115,9 @@ class PostgresIndex(Index):
     async def ids(self) -> list[str]:
         return [id for (id,) in await self._run(f"SELECT id FROM {self.table} ORDER BY id")]
 
-    async def rows(self, ids: Sequence[str]) -> list[Row]:
-        found = await self._by_id(ids, EVERYTHING)
-        return [found[id][0].row(found[id][1]) for id in ids if id in found]
+    async def with_ids(self, ids: Sequence[str]) -> list[Row]:
+        sql = f"SELECT {COLUMNS} FROM {self.table} WHERE id = ANY(%(ids)s::text[])"
+        return [_row(*each) for each in await self._run(sql, {"ids": list(ids)})]
 
     def _record(self, row: Row) -> dict[str, object]:
         return {
@@ -143,13 +136,6 @@ class PostgresIndex(Index):
             ON CONFLICT (id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in new)}"""
         with plain_errors(), self.engine.begin() as connection:
             connection.exec_driver_sql(sql, records)
-
-    async def _by_id(self, ids: Sequence[str], where: Filter) -> dict[str, tuple[encoding.StoredRow, np.ndarray]]:
-        test = compile(where)
-        sql = f"SELECT {COLUMNS} FROM {self.table} WHERE id = ANY(%(ids)s::text[]) AND {test.sql}"
-        found = await self._run(sql, {**test.parameters, "ids": list(dict.fromkeys(ids))})
-        rows = ((encoding.unpack(content), _vector(vector)) for content, vector in found)
-        return {stored.passage.id: (stored, vector) for stored, vector in rows}
 
     @property
     def _graph(self) -> str:
@@ -185,7 +171,7 @@ def plain_words(text: str) -> str:
 
 def _hits(channel: str, found: Sequence[Any]) -> list[Hit]:
     return [
-        encoding.unpack(content).hit(_vector(vector), rank, **{channel: float(score)})
+        encoding.hit_of(_row(content, vector), rank, **{channel: float(score)})
         for rank, (content, vector, score) in enumerate(found, start=1)
     ]
 
@@ -194,9 +180,9 @@ def _literal(vector: np.ndarray) -> str:
     return str(vector.tolist())
 
 
-def _vector(sent: bytes) -> np.ndarray:
-    """pgvector's binary form: two 16-bit numbers, then big-endian floats."""
-    return np.frombuffer(sent, ">f4", offset=4).astype(np.float32)
+def _row(content: str, sent: bytes) -> Row:
+    """A vector in pgvector's binary form: two 16-bit numbers, then big-endian floats."""
+    return encoding.unpack(content, np.frombuffer(sent, ">f4", offset=4).astype(np.float32))
 
 
 SCHEMA = "assay_index"

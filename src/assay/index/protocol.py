@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Protocol, overload
 
 import numpy as np
 
 from assay.core.types import Hit, Row
-from assay.index.filters import Filter
+from assay.index.encoding import hit_of
+from assay.index.filters import Eq, Filter, matches
 
 NO_INDEX = "This knowledge base has no search index yet. Add documents to it first."
 
@@ -29,7 +31,9 @@ class Index(Protocol):
 
     async def relabel(self, document: str, label: str) -> int:
         """Set the access label of a document's rows and return their number."""
-        ...
+        rows = await self.matching(Eq("doc", document))
+        await self.upsert([replace(row, fields={**row.fields, "label": label}) for row in rows])
+        return len(rows)
 
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> Sequence[Hit]:
         """The k rows nearest by cosine, best first; ties break on passage id. Score channel `dense`."""
@@ -41,6 +45,11 @@ class Index(Protocol):
 
     async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
         """Rows by passage id, in the order of `ids`; missing or filtered ones are left out."""
+        found = [row for row in await self.rows(list(dict.fromkeys(ids))) if matches(where, row.fields)]
+        return [hit_of(row, rank) for rank, row in enumerate(found, start=1)]
+
+    async def matching(self, where: Filter) -> list[Row]:
+        """All matching rows, as they were written, in any order."""
         ...
 
     async def count(self, where: Filter) -> int: ...
@@ -51,6 +60,11 @@ class Index(Protocol):
 
     async def rows(self, ids: Sequence[str]) -> list[Row]:
         """Rows as they were written, by passage id, in the order of `ids`; missing ones are left out."""
+        found = {row.passage.id: row for row in await self.with_ids(list(dict.fromkeys(ids)))}
+        return [found[id] for id in ids if id in found]
+
+    async def with_ids(self, ids: Sequence[str]) -> list[Row]:
+        """The rows with these passage ids, each once, in any order."""
         ...
 
     async def optimise(self) -> None:

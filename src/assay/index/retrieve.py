@@ -17,7 +17,7 @@ import numpy as np
 from assay.core.access import Scope
 from assay.core.types import Hit, Passage
 from assay.index.filters import EVERYTHING, Filter, In, Not, both
-from assay.index.fusion import Ranking, capped, diverse, fuse, spread
+from assay.index.fusion import Ranking, capped, diverse, fuse, spread, uncrowded
 from assay.index.named_documents import NamedWeights, NameTable, name_table, named_document, weigh_named, words_of_names
 from assay.index.protocol import HitList, Index, hit_list, pick
 from assay.language.glossary import Glossary, load_glossary
@@ -106,7 +106,7 @@ async def retrieve(
         if first or names.weights:
             plain = permitted(search_context.store, fuse(found[0], vector, search_context.ranking, {}, parts), scope)
             best = with_first(first, best, plain[:PLAIN])
-    return [replace(hit, rank=rank) for rank, hit in enumerate(best[:k], 1)]
+    return [replace(hit, rank=rank) for rank, hit in enumerate(uncrowded(best, k), 1)]
 
 
 def with_first(first: Sequence[Hit], best: Sequence[Hit], plain: Sequence[Hit]) -> list[Hit]:

@@ -7,12 +7,17 @@ may run a task again when its worker is lost, and nothing is in the index twice.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import functools
 import logging
 import os
 import pickle
+import re
+import secrets
+import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
@@ -41,6 +46,7 @@ RETRIES = 3  # of a task whose worker was lost
 OBJECT_STORE = 300_000_000  # bytes, of a cluster of our own: more than twice the files that are read at the same time
 ON_LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # at 0, also on Linux, Ray listens on 127.0.0.1 only
 REACH_SECONDS = 5.0
+AUTHENTICATES = (2, 52)  # the first version with tokens
 
 
 @asynccontextmanager
@@ -71,17 +77,30 @@ def _load_ray(address: str) -> ModuleType:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     if not address:
         os.environ.setdefault(ON_LOOPBACK, "0")
+        if "RAY_AUTH_MODE" not in os.environ:  # nobody else on this machine may send tasks to it
+            os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     try:
         import ray
     except ImportError as error:
         raise UserError("The engine `ray` needs the package ray: pip install 'assay[ray]'") from error
+    check_authenticates(ray.__version__)
     return ray
+
+
+def check_authenticates(version: str) -> None:
+    """Refuse a Ray that obeys everybody who reaches its port."""
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < AUTHENTICATES:
+        raise UserError(f"Ray {version} runs whatever anybody sends to it. Install Ray 2.52 or newer.")
 
 
 def _connect(ray: ModuleType, address: str) -> None:
     quietly: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if not address:
-        ray.init(LOCAL, include_dashboard=False, object_store_memory=OBJECT_STORE, **quietly)
+        # Ray makes its session folders writable for everybody: they stand in one that is ours alone.
+        private = tempfile.mkdtemp(prefix="assay-ray-")
+        atexit.register(shutil.rmtree, private, ignore_errors=True)
+        own: dict[str, Any] = {"_temp_dir": f"{private}/ray"}
+        ray.init(LOCAL, include_dashboard=False, object_store_memory=OBJECT_STORE, **quietly, **own)
         return
     if address != "auto":
         check_reachable(address)

@@ -70,12 +70,15 @@ _HTML = (
 # Special tokens of language models, by shape: servers of local models obey them anywhere in a request. Each alternative ends
 # where a space goes that takes the token apart; the words stay readable, and quotations are found regardless of spaces.
 _SPECIAL_TOKEN = re.compile(
-    r"[<＜\[［](?=[|｜](?:\S|$))"  # <|im_end|>, <｜User｜>, [|endofturn|], <|turn>
-    r"|(?<=\S)[|｜](?=[>＞\]］])|｜(?=\w{1,40}｜)"  # <turn|>, ｜DSML｜
+    r"[<＜‹〈⟨《\[［](?=[|｜](?:\S|$))"  # <|im_end|>, <｜User｜>, ‹|im_end|›, [|endofturn|], <|turn>
+    r"|(?<=\S)[|｜](?=[>＞›〉⟩》\]］])|｜(?=\w{1,40}｜)"  # <turn|>, ｜DSML｜
+    r"|[<＜‹〈⟨《](?=[\[［]/?\w{1,40}[\]］])|[<＜](?=!--)"  # <[user]>, <!--
+    r"|^[ \t]*(?:Human|Assistant|System|User)(?=[:：])"  # the turns of older models, at the beginning of a line
     rf"|[<＜](?=/?(?!(?i:{_HTML})[>＞])(?:[^\W\d]|0x)[\w:.▁-]{{0,60}}[>＞])"  # <eos>, </s>, <start_of_turn>, <<SYS>>
     r"|[\[［](?=/?[a-z]?[A-Z][A-Z\d_]{2,60}[\]］]|(?:start|end)_\w{1,60}\]|multimodal\])"  # [INST], [gMASK], [TOOL_CALLS]
     r"|\](?=~!?\w{1,9}[\[\]])|\[(?=\w{1,9}~\[)"  # ]~b], ]~!b[, [e~[
-    r"|>>(?=[A-Z_]{3,40}<<)|\|\|\|(?=[A-Z_]{3,40}\|\|\|)"  # >>QUESTION<<, |||EMAIL_ADDRESS|||
+    r"|>>(?=[A-Z_]{3,40}<<)|\|\|\|(?=[A-Z_]{3,40}\|\|\|)",  # >>QUESTION<<, |||EMAIL_ADDRESS|||
+    re.MULTILINE,
 )
 
 

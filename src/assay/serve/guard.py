@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from assay.core.access import LOCAL, Principal
+from assay.core.access import Principal, looks_local
 from assay.core.errors import AssayError
 from assay.core.private_files import write_private
 from assay.serve.limits import too_many_requests
@@ -181,7 +181,7 @@ class RequestGuard:
         if not is_valid_name(name):
             raise sign_in("The proxy has not said who you are.")
         member = await self._look_up(self.server.workspace.people.named, name)
-        if member is None and name == LOCAL.id:  # command-line user: never accepted from a header
+        if member is None and looks_local(name):  # command-line user: never accepted from a header
             raise sign_in("That name is kept for the command line of the server.")
         groups = member.groups if member else ()
         if serving.groups_header:

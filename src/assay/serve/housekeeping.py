@@ -51,6 +51,8 @@ async def _carry_on(server: Server) -> None:
             await server.live.renew_leases(server.workspace)
             await server.worker.renew()
             await server.live.take_up(server.workspace, server.current_workspace)
+            if server.works:  # what was let go here, or is anybody's
+                await server.live.take_over(server.workspace, server.current_workspace)
         except AssayError as error:
             log.error("leases could not be renewed: %s", error)
         server.changed.set()  # also without word from others: a process that has died writes nothing

@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.core.errors import Missing
 from assay.ingest.parsed import FileLimits, PageBox, Unreadable
-from assay.ingest.pdf.page_images import PageImages
+from assay.ingest.sandbox.runner import PageImages
 from assay.workspace.stored import Blobs
 
 MAX_IMAGE_BYTES = 64_000_000  # bytes of cached images

@@ -28,6 +28,8 @@ from assay.workspace.stored import ChangeListener
 log = logging.getLogger("assay.serve")
 
 INTERNAL_ERROR = "Assay broke down; the log says where."
+LOOK, LOOK_AGAIN = 10.0, 1.0  # seconds between two looks at what the server rests on; while it cannot be reached
+PATIENCE = 5.0  # seconds for it to answer
 GRACE = 5.0  # seconds for runs to end when the server stops
 
 
@@ -71,6 +73,8 @@ class Server:
     pages: PageImageCache = field(init=False)
     limits: ServerLimits = field(default_factory=ServerLimits)
     problems: tuple[str, ...] = ()  # why the server is not ready, if so
+    unreachable: tuple[str, ...] = ()  # what could not be reached at the last look
+    _looked: float = float("-inf")
     grace: float = GRACE
     process: str = ""  # the name under which it holds leases; by default that of this process
     works: bool = True  # on runs and uploads; otherwise other processes do
@@ -174,6 +178,24 @@ class Server:
             log.warning("not ready: %s", error)
         except Exception as error:
             self.problems = (INTERNAL_ERROR,)
+            log.error("not ready", exc_info=error)
+
+    async def look_around(self) -> None:
+        """Look now and then whether the database, the index and the originals can be reached; more often while they cannot."""
+        now = asyncio.get_running_loop().time()
+        if now - self._looked < (LOOK_AGAIN if self.unreachable else LOOK):
+            return
+        self._looked = now
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self.workspace.context.check_reachable()
+            self.unreachable = ()
+        except TimeoutError:
+            self.unreachable = ("The database, the index or the originals do not answer.",)
+        except AssayError as error:
+            self.unreachable = (str(error),)
+        except Exception as error:
+            self.unreachable = (INTERNAL_ERROR,)
             log.error("not ready", exc_info=error)
 
     async def park(self) -> None:

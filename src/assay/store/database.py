@@ -23,7 +23,7 @@ from sqlalchemy.engine import Connection, CursorResult, Engine, RowMapping
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from assay.core.codec import dumps
-from assay.core.errors import AssayError, StoreError, UserError
+from assay.core.errors import AssayError, Missing, StoreError, UserError
 from assay.core.private_files import make_private
 from assay.store import dialect, schema, sqlite
 from assay.store.dialect import FileFlush, create_tables
@@ -175,15 +175,20 @@ def open_store(address: Path | str, *, create: bool, migrations: Mapping[int, Mi
     if not create and isinstance(address, Path) and not address.exists():
         raise UserError(f"There is no workspace in {address.parent}. `assay add PATH` makes one.")
     engine = engine_for(address)
-    store = Store(engine, flush=_of(engine).flush_of(engine))
+    store = Store(engine, now=_clock(engine), flush=_of(engine).flush_of(engine))
     with plain_errors():
         missing = (create or not isinstance(address, Path)) and not _tables(store)
         if missing and not create:
-            raise UserError("There is no workspace in the database that `state` names. `assay add PATH` makes one.")
+            raise Missing("There is no workspace in the database that `state` names. `assay add PATH` makes one.")
         if missing:
             _make(store)
         _bring_up_to_date(store, address, migrations)
     return store
+
+
+def _clock(engine: Engine) -> Callable[[], str]:
+    """The clock that all processes share: a server's, or that of the one machine with the file."""
+    return now if engine.dialect.name == "sqlite" else _of(engine).ServerClock(engine)
 
 
 def _tables(store: Store) -> list[str]:

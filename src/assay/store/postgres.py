@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, String, Text, create_engine, event, func, make_url, select, text
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.ext.compiler import compiles
 
 from assay.core.errors import UserError
@@ -20,6 +23,10 @@ from assay.store.schema import copy_rows
 
 WRITERS = 0x617373_6179  # the advisory lock that every write transaction takes
 CONNECT = 10  # seconds
+READ_AGAIN = 60.0  # seconds until the server's clock is read again
+TICKS = getattr(
+    time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC
+)  # goes on while the machine sleeps, if there is such a clock
 CHANNEL = "assay_writes"  # every write transaction notifies it
 STOP = 0.25  # seconds until a listener notices that it is to stop
 PAUSE = 0.03  # seconds in which several writes are told as one
@@ -47,6 +54,28 @@ def engine_for(address: str) -> Engine:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     return engine
+
+
+class ServerClock:
+    """The time by the server's clock, which all processes share. Between two readings it goes on by the time since this machine
+    was started, so that nobody's wrong or changed clock moves a lease or a deadline."""
+
+    def __init__(self, engine: Engine, ticks: Callable[[], float] = lambda: time.clock_gettime(TICKS)) -> None:
+        self._engine, self._ticks = engine, ticks
+        self._read: tuple[datetime, float] | None = None
+
+    def __call__(self) -> str:
+        ticks = self._ticks()
+        if self._read is None or ticks - self._read[1] > READ_AGAIN:
+            try:
+                with self._engine.connect().execution_options(assay_unlocked=True) as connection:
+                    self._read = (connection.execute(select(func.clock_timestamp())).scalar_one(), self._ticks())
+            except DatabaseError:  # out of reach now: it goes on by itself
+                if self._read is None:
+                    raise
+        at, then = self._read
+        later = at.astimezone(UTC) + timedelta(seconds=max(0.0, ticks - then))
+        return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def flush_of(engine: Engine) -> None:

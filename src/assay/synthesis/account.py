@@ -139,7 +139,7 @@ def notes(run: Run) -> tuple[str, ...]:
 # What other rerankers would have selected, and what the types of relations mean. They affect no decision.
 
 FEW = 3  # with fewer relations, the distribution means nothing
-ALIKE = 0.9  # share of complementary and parallel relations from which the questions brought out no difference
+ONE_KIND = 0.6  # share of one type above which the types are no mix
 TORN = 0.3  # share of contradictions that is reported as high
 
 
@@ -160,16 +160,17 @@ def _on_types(run: Run, counts: Counter[RelationType]) -> str:
     if state.brief(run).pipeline is Pipeline.summary:
         return "A summary tells contradictions and looks for no other relations; the synthesis pipeline does."
     limit = "" if state.is_capable(run) else "By rule only contradictions are recognised."
-    torn, alike = counts[RelationType.contradiction], counts[RelationType.complement] + counts[RelationType.parallel]
+    torn = counts[RelationType.contradiction]
     if not total:
         return f"No relation was found. {limit}".strip()
     if total < FEW or limit:
         return f"{_several(total, 'relation')}. {limit}".strip()
     if torn >= TORN * total:
         return f"{torn} of {_several(total, 'relation')} are contradictions: look at those first."
-    if alike >= ALIKE * total:
+    kind, most = counts.most_common(1)[0]
+    if most > ONE_KIND * total:
         return (
-            f"{alike} of {_several(total, 'relation')} are complementary or parallel: what was noted is too general to "
+            f"{most} of {_several(total, 'relation')} are of one type ({kind}): what was noted may be too general to "
             "bring out how the documents differ. Say what you want to know (--focus), or ask more of them (--questions)."
         )
     kinds = sum(count > 0 for count in counts.values())
@@ -179,9 +180,7 @@ def _on_types(run: Run, counts: Counter[RelationType]) -> str:
 def _on_dropped(count: int) -> str:
     if not count:
         return ""
-    return (
-        f"{_several(count, 'relation')} {'was' if count == 1 else 'were'} proposed and dropped, for the reasons given."
-    )
+    return f"{_several(count, 'proposal')} {'was' if count == 1 else 'were'} dropped, for the reasons given."
 
 
 def _several(count: int, what: str) -> str:

@@ -38,7 +38,6 @@ from assay.core.synthesis import (
 from assay.core.types import Block, Claim, Document, Evidence, Quote, Shape
 
 TITLES = 3  # of documents, where nothing else says what an account is about
-MANY = 12  # above this many documents, the comparison is too wide for paper
 QUESTION_KINDS = {
     QuestionKind.theme: "broad theme",
     QuestionKind.workings: "inner workings",
@@ -52,6 +51,7 @@ TIES = (
     RelationType.complement,
     RelationType.parallel,
 )  # in legend order
+SHOWN = (RelationType.contradiction, RelationType.extension)  # on the map, before others are asked for
 APPROACHES = {
     Approach.search: "one diverse search for each question",
     Approach.agent: "a short run of the agent for each question",
@@ -63,7 +63,7 @@ NO_RELATIONS = "No relation between documents was found that quotations on both 
 NO_OTHERS = "No other relation between documents was found that quotations on both sides bear out."
 NO_CONTRADICTIONS = "No contradiction was found that quotations on both sides bear out."
 PRINTED = (  # names of this module that templates use
-    "KEPT MADE NO_RELATIONS NO_OTHERS NO_CONTRADICTIONS QUESTION_KINDS plural readability readability_in_short is_prose "
+    "KEPT MADE NO_RELATIONS NO_OTHERS NO_CONTRADICTIONS QUESTION_KINDS plural readability is_prose "
     "has_kept omitted_claims byline quoted_text"
 ).split()
 
@@ -85,10 +85,6 @@ class ComparisonTable:
     rows: tuple[tuple[Question, Mapping[str, Cell]], ...]
     documents: list[str]  # with a cell in some row
     left: int = 0
-
-    @property
-    def is_wide(self) -> bool:
-        return len(self.documents) > MANY
 
     @property
     def lead(self) -> str:
@@ -246,13 +242,6 @@ def method(account: Synthesis) -> list[tuple[str, str]]:
 
 
 def readability(found: Readability) -> str:
-    return (
-        f"{plural(found.words, 'word')}, {found.sentence:.1f} to a sentence, Flesch reading ease {found.ease:.0f} "
-        f"(100 is easy, 0 hard), Flesch-Kincaid grade {found.grade:.1f}"
-    )
-
-
-def readability_in_short(found: Readability) -> str:
     return (
         f"{plural(found.words, 'word')}, {found.sentence:.1f} to a sentence, "
         f"reading ease {found.ease:.0f}, grade {found.grade:.1f}"

@@ -3,10 +3,11 @@ paragraphs by what they are about. Reasons are judged like claims. Many document
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, Field
 
 from assay.agent.context import RunContext, mark, run_in_order
@@ -28,11 +29,9 @@ from assay.synthesis import state
 from assay.synthesis.material import Material, gather_material
 from assay.synthesis.read import question_key, stands_alone
 
-if TYPE_CHECKING:
-    import numpy as np
-
 SHARE, MOST = 0.4, 20_000  # of the window for points in one request, and the most
 RELATIONS, COMPARISONS, PARAGRAPHS = 16, 5, 16  # in one reply
+FEWEST = 3  # comparisons
 TOPIC, THEME, REASON = 120, 160, 400  # characters
 
 
@@ -81,7 +80,11 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
         relations, dropped = await _relations(run, context, of, group)
         made.append(Related(block, relations, dropped, group.maker.by, group.maker.fallback))
     paired = state.pairing(run)
-    made += _comparisons(run, of, planned)
+    compared, refused = _comparisons(run, of, planned)
+    last = made[-1]
+    assert isinstance(last, Related)
+    made[-1] = replace(last, dropped=(*last.dropped, *refused))
+    made += compared
     made.append(Paired((), f"{paired.how if paired else ''} {_how(of, cut)}".strip()))
     maker = combine_makers(group.maker for group in planned)
     themes = tuple(theme for group in planned for theme in _paragraphs(of, group))
@@ -103,7 +106,8 @@ def _how(of: Material, cut: Sequence[Sequence[str]]) -> str:
 
 
 async def group_points(of: Material, context: RunContext, room: int) -> list[tuple[str, ...]]:
-    """The points that share a request: all, if they fit; otherwise those of documents that are near in meaning."""
+    """The points that share a request: all, if they fit; otherwise those of documents that are near in meaning, along the
+    direction in which they differ most."""
     cost = {id: estimate_tokens(of.line(id)) + 1 for id in of.points}
     if sum(cost.values()) <= room or not of.points:
         return [tuple(of.points)]
@@ -111,12 +115,12 @@ async def group_points(of: Material, context: RunContext, room: int) -> list[tup
     for id, point in of.points.items():
         own.setdefault(point.doc_id, []).append(id)
     texts = [" ".join(of.points[id].claim.words for id in ids[:4]) for ids in own.values()]
-    vectors = await context.tool_context.search_context.embedder.queries(texts)
-    most = max(1, len(own) * room // sum(cost.values()))
-    found: list[tuple[str, ...]] = []
-    for rows in split_in_groups(vectors, most):
-        found += map(tuple, pack((id for row in rows for id in list(own.values())[row]), cost.__getitem__, room))
-    return found
+    vectors = np.asarray(await context.tool_context.search_context.embedder.queries(texts), dtype=np.float64)
+    _, _, axes = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
+    along = np.round((vectors - vectors.mean(axis=0)) @ axes[0], 6)  # smaller differences are noise
+    along = along if along[0] <= 0 else -along
+    order = sorted(zip(along.tolist(), own.values(), strict=True), key=lambda each: each[0])
+    return list(map(tuple, pack((id for _, ids in order for id in ids), cost.__getitem__, room)))
 
 
 async def _ask_model(run: Run, context: RunContext, of: Material, points: tuple[str, ...]) -> _Group:
@@ -161,7 +165,7 @@ def schema(numbers: Sequence[int]) -> dict[str, Any]:
     types = {"type": "string", "enum": [each.value for each in RelationType]}
     return object_schema(
         relations=list_schema(object_schema(left=number, right=number, type=types, reason=text), 0, RELATIONS),
-        comparisons=list_schema(object_schema(question=text, points=list_schema(number, 2, 24)), 0, COMPARISONS),
+        comparisons=list_schema(object_schema(question=text, points=list_schema(number, 2, 24)), FEWEST, COMPARISONS),
         theme=text,
         paragraphs=list_schema(object_schema(topic=text, points=list_schema(number, 1, 40)), 1, PARAGRAPHS),
     )
@@ -186,6 +190,8 @@ async def _relations(
             dropped.append(f"{about}: a point that was not shown")
         elif left.doc_id == right.doc_id:
             dropped.append(f"{about}: both are of the same document")
+        elif each.type == "contradiction" and _is_known(of, left, right, each.reason):
+            dropped.append(f"{about}: rules have found it already")
         elif frozenset((left.id, right.id)) not in spans:
             spans.add(frozenset((left.id, right.id)))
             reason = " ".join(clean_text(each.reason).split())[:REASON]
@@ -205,6 +211,13 @@ async def _relations(
     return tuple(kept), tuple(dropped)
 
 
+def _is_known(of: Material, left: Insight, right: Insight, reason: str) -> bool:
+    """Whether rules have found these passages to contradict each other in the values that the reason names."""
+    keys = {left.claim.cites[0], right.claim.cites[0]}
+    found = (each.about.split(" / ") for each in of.contradictions if {each.left.key, each.right.key} == keys)
+    return any(len(values) == 2 and all(value in reason for value in values) for values in found)
+
+
 def _side(point: Insight) -> RelationSide:
     assert point.claim.quote is not None
     return RelationSide(point.id, point.doc_id, point.claim.cites[0], point.claim.quote)
@@ -213,27 +226,46 @@ def _side(point: Insight) -> RelationSide:
 # --- comparisons and paragraphs -------------------------------------------------------------------------------------
 
 
-def _comparisons(run: Run, of: Material, planned: Sequence[_Group]) -> list[Event]:
-    """The comparative questions, and for each the point of each document that answers it."""
+def _comparisons(run: Run, of: Material, planned: Sequence[_Group]) -> tuple[list[Event], list[str]]:
+    """The comparative questions, and for each the point of each document that answers it; and why others were dropped."""
     asked = [each for each in state.questions(run) if each.kind is not QuestionKind.comparative]
     labels = of.labels
     known = {question_key(each.text) for each in asked}
     questions: list[Question] = []
     drawn: list[InsightsDrawn] = []
+    dropped: list[str] = []
+    over = 0
     for group in planned:
         by_number = {of.numbers[id]: of.points[id] for id in group.points}
         for each in group.reply.comparisons if group.reply else ():
             text = " ".join(clean_text(each.question).split())
             cells = {point.doc_id: point for number in reversed(each.points) if (point := by_number.get(number))}
-            usable = stands_alone(text) and text.endswith("?") and not is_suspicious(text) and len(text) <= REASON
-            if usable and len(cells) > 1 and question_key(text) not in known and len(questions) < COMPARISONS:
+            if why := _unusable(text, len(cells), known):
+                dropped.append(f"question “{fit_to_tokens(text, 40)}”: {why}" if not is_suspicious(text) else why)
+            elif len(questions) == COMPARISONS:
+                over += 1
+            else:
                 known.add(question_key(text))
                 id = f"q{len(asked) + len(questions) + 1}"
                 docs = tuple(doc for doc in labels if doc in cells)
                 questions.append(Question(id, text, QuestionKind.comparative, docs))
                 cell = tuple(replace(cells[doc], id=f"{id}-{labels[doc]}", question=id) for doc in docs)
                 drawn.append(InsightsDrawn(id, cell, (), group.maker.by))
-    return [Merged(tuple(questions)), *drawn] if questions else []
+    dropped += [f"{over} more questions that compare the documents: {COMPARISONS} are asked already"] if over else []
+    return [Merged(tuple(questions)), *drawn] if questions else [], dropped
+
+
+def _unusable(text: str, documents: int, known: Collection[str]) -> str:
+    """Why a comparative question is not asked; empty if it is."""
+    if is_suspicious(text):
+        return "a question that reads like an instruction to a model"
+    if not text.endswith(("?", "？", "؟")) or len(text) > REASON:
+        return "it is no question, or too long"
+    if not stands_alone(text):
+        return "it does not name what it asks about"
+    if documents < 2:
+        return "points of fewer than two documents answer it"
+    return "it is asked already" if question_key(text) in known else ""
 
 
 def _paragraphs(of: Material, group: _Group) -> list[Theme]:
@@ -265,27 +297,3 @@ def name_only(words: str, of: Material, most: int) -> str:
     known = "\n".join(f"{of.sources.titles.get(each.passage.doc_id, '')}\n{each.passage.text}" for each in of.evidence)
     strange = facts.missing_facts(text, known, facts.lowercase_stems(known))
     return "" if len(text) > most or strange or is_suspicious(text) else text
-
-
-# --- groups ----------------------------------------------------------------------------------------------------------
-
-
-def split_in_groups(vectors: np.ndarray, most: int) -> list[tuple[int, ...]]:
-    """Split rows into groups of similar size, at most `most` each: repeatedly halved along the direction of greatest
-    variance, at the widest gap near the middle. Deterministic."""
-    import numpy as np
-
-    def halved(rows: list[int]) -> list[tuple[int, ...]]:
-        if len(rows) <= most or len(rows) < 4:
-            return [tuple(sorted(rows))]
-        own = vectors[rows].astype(np.float64)
-        _, _, axes = np.linalg.svd(own - own.mean(axis=0), full_matrices=False)
-        along = np.round((own - own.mean(axis=0)) @ axes[0], 6)  # smaller differences are noise
-        along = along if along[0] <= 0 else -along
-        order = sorted(range(len(rows)), key=lambda place: (along[place], rows[place]))
-        near = range(max(1, -(-3 * len(rows) // 10)), 7 * len(rows) // 10 + 1)
-        cut = max(near, key=lambda at: (along[order[at]] - along[order[at - 1]], -abs(2 * at - len(rows))))
-        first, second = ([rows[place] for place in half] for half in (order[:cut], order[cut:]))
-        return halved(first) + halved(second)
-
-    return halved(list(range(len(vectors))))

@@ -11,8 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from itertools import pairwise
-from math import cos, hypot, pi, sin
+from math import hypot
 from typing import Any
 
 from markupsafe import Markup
@@ -47,6 +46,7 @@ MAP_LEAD = (
 def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
     """The page. It is complete without its script. With the documents, a quotation has its own page and section."""
     values = _values(account, document)
+    types = [each for each in TIES if any(found.type is each for found in account.relations)]
     template = html_environment().get_template("page.html")
     return template.render(
         values,
@@ -54,7 +54,8 @@ def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
         style=asset("page.css"),
         script=asset("page.js"),
         map=svg(account) if values["is_related"] else "",
-        relation_types=[each for each in content.TIES if any(found.type is each for found in account.relations)],
+        relation_types=types,
+        shown_types=[each for each in types if each in content.SHOWN] or types,
     )
 
 
@@ -195,7 +196,6 @@ def svg(account: Synthesis) -> Markup:
             circle=circle,
             box=(left - MARGIN, top - MARGIN, wide, bottom - top + height + 3 * MARGIN),
             style=asset("chart.css"),
-            arcs=_arcs(account, circle),
             edges=_edges(account, circle),
             related={doc for each in account.relations for doc in _pair(each)},
             legend=legend,
@@ -221,23 +221,6 @@ def map_labels(account: Synthesis, notes: Footnotes) -> tuple[MapLabel, ...]:
 
 def _named(doc: str, notes: Footnotes) -> MapLabel:
     return MapLabel(doc, notes.label(doc), notes.title(doc))
-
-
-def _arcs(account: Synthesis, circle: Circle) -> list[str]:
-    """An arc path for each theme, from its first document to its last."""
-    arcs: list[str] = []
-    heads = [place for place, spot in enumerate(circle.spots) if not spot.named.doc_id]
-    themed = {doc for theme in account.themes for doc in theme.documents}
-    for head, until in pairwise([*heads, len(circle.spots)]):
-        own = [spot for spot in circle.spots[head + 1 : until] if spot.named.doc_id in themed]
-        if not own:
-            continue
-        begin, end = own[0].angle - 0.03, own[-1].angle + 0.03
-        inner = circle.radius - circle.node - 7
-        (ax, ay), (bx, by) = ((inner * cos(angle), inner * sin(angle)) for angle in (begin, end))
-        far = 1 if end - begin > pi else 0
-        arcs.append(f"M{ax:.1f} {ay:.1f}A{inner:.1f} {inner:.1f} 0 {far} 1 {bx:.1f} {by:.1f}")
-    return arcs
 
 
 def _edges(account: Synthesis, circle: Circle) -> list[MapEdge]:

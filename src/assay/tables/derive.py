@@ -25,12 +25,11 @@ QUOTED = 12  # quotations of rows below a statement
 
 def statement(derived: Derived, document: Documents) -> str:
     """The statement that follows from the operands, as a sentence."""
-    values = [" ".join(clean_text(each.text).split()) for each in derived.operands]
-    sources = [found for each in derived.operands if (found := document(each.doc_id))]
-    left = int(derived.detail) if derived.detail.isdigit() else 0
     if derived.rule is Derivation.facts:
         return f"{'; '.join(_cell_line(each, document) for each in derived.operands)}."
-    words = _of_documents(derived.rule, sources, left) or _of_values(derived, values)
+    sources = [found for each in derived.operands if (found := document(each.doc_id))]
+    values = [" ".join(clean_text(each.text).split()) for each in derived.operands]
+    words = _words(derived, values, sources)
     return words if words.endswith(".") else f"{words}."
 
 
@@ -40,13 +39,18 @@ def _cell_line(quote: Quote, document: Documents) -> str:
     return found.facts.line if found else ""
 
 
-def _of_values(derived: Derived, values: Sequence[str]) -> str:
-    of = f" ({derived.detail})" if derived.detail else ""
+def _words(derived: Derived, values: Sequence[str], sources: Sequence[Document]) -> str:
+    """What a rule makes of the operands: of their words, or of what the catalogue says of their documents."""
+    detail = derived.detail
+    of = f" ({detail})" if detail else ""
+    documents = len(sources) + (int(detail) if detail.isdigit() else 0)  # with those that are not named
+    names = [_name(each) for each in sources[:LISTED]]
+    names += [f"{documents - LISTED} more"] if documents > LISTED else []
     match derived.rule:
         case Derivation.yes | Derivation.no:
             return derived.rule.capitalize()
         case Derivation.extreme:
-            measure = f"{derived.detail}: " if derived.detail else ""
+            measure = f"{detail}: " if detail else ""
             pairs = zip(values[::2], values[1::2], strict=False)
             return _these([f"{one} ({measure}{other})" for one, other in pairs])
         case Derivation.counted:
@@ -55,19 +59,9 @@ def _of_values(derived: Derived, values: Sequence[str]) -> str:
         case Derivation.total:
             total = sum(as_number(each) or 0.0 for each in values)
             return f"The total is {f'{total:,.2f}'.removesuffix('.00')}{of}"
-        case _:
-            return f"{_these(values)}{of}"
-
-
-def _of_documents(rule: Derivation, sources: Sequence[Document], left: int = 0) -> str:
-    """What the catalogue says of documents, of which `left` are not named; empty for a rule about something else."""
-    count = len(sources) + left
-    names = [_name(each) for each in sources[:LISTED]]
-    names += [f"{count - LISTED} more"] if count > LISTED else []
-    match rule:
         case Derivation.number:
-            plural = "" if count == 1 else "s"
-            return f"There {'are' if plural else 'is'} {count} document{plural}: {_listed(names)}"
+            plural = "" if documents == 1 else "s"
+            return f"There {'are' if plural else 'is'} {documents} document{plural}: {_listed(names)}"
         case Derivation.documents:
             return _these(names)
         case Derivation.titled:
@@ -77,7 +71,7 @@ def _of_documents(rule: Derivation, sources: Sequence[Document], left: int = 0) 
         case Derivation.authors:
             return "; ".join(_authors(each) for each in sources)
         case _:
-            return ""
+            return f"{_these(values)}{of}"
 
 
 def _title(document: Document) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from assay.core.tables import row_spans, table_rows, tables_within
@@ -26,6 +26,7 @@ _DASHES = ("-", "–", "—")
 _RANGE = re.compile(r"\d\s*[-–/:]\s*\d|\d\.\d+\.\d{4}$")
 
 Span = tuple[int, int]
+Turn = tuple[int, int, int]  # from, to, the number of the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,33 +239,23 @@ class Block:
 def blocks_around(document: Document, at: int, quote: Span | None = None) -> list[Block]:
     """The block at an offset, what follows it, and a little of what is before it."""
     start = _block_start(document, min(at, max(0, len(document.text) - 1)))
-    return [
-        *blocks_before(document, start, quote, AT_ONCE // 4),
-        *blocks_after(document, start, quote, at=at),
-    ]
+    return [*blocks_before(document, start, quote, AT_ONCE // 4), *blocks_after(document, start, quote, at)]
 
 
-def blocks_after(
-    document: Document, start: int, quote: Span | None = None, most: int = AT_ONCE, at: int | None = None
-) -> list[Block]:
+def blocks_after(document: Document, start: int, quote: Span | None = None, at: int | None = None) -> list[Block]:
     """The blocks from an offset on. A table is shown from its first row, or around the quotation, or around `at`."""
-    return _filled(document, _turns(document, start, len(document.text)), quote, most, at, _first_part)
+    return _filled(document, list(_turns(document, start, len(document.text))), quote, AT_ONCE, at)
 
 
 def blocks_before(document: Document, end: int, quote: Span | None = None, most: int = AT_ONCE) -> list[Block]:
     """The blocks that end at an offset."""
-    return _filled(document, reversed(list(_turns(document, 0, end))), quote, most, None, _last_part)[::-1]
+    return _filled(document, list(_turns(document, 0, end))[::-1], quote, most, None, back=True)[::-1]
 
 
 def _filled(
-    document: Document,
-    turns: Iterable[tuple[int, int, int]],
-    quote: Span | None,
-    most: int,
-    at: int | None,
-    cut: Callable[[str, int, int, int], Span],
+    document: Document, turns: Sequence[Turn], quote: Span | None, most: int, at: int | None, *, back: bool = False
 ) -> list[Block]:
-    """Blocks of so many characters; the last text is cut where a paragraph ends or begins."""
+    """Blocks of so many characters; the last text is cut where a paragraph ends, or begins if they are filled `back`."""
     found: list[Block] = []
     for low, high, number in turns:
         if most <= 0:
@@ -272,12 +263,22 @@ def _filled(
         if number:
             found.append(_table(document, number, quote, at))
         else:
-            start, end = cut(document.text, low, high, most)
+            start, end = _cut(document.text, low, high, most, back)
             found.append(Block(start, end, document.text[start:end]))
             if end - start < high - low:
                 break
         most -= _weight(found[-1])
     return found
+
+
+def _cut(text: str, low: int, high: int, most: int, back: bool) -> Span:
+    if high - low <= most:
+        return low, high
+    if back:
+        blank = text.find("\n\n", high - most, high - most // 2)
+        return (blank + 2 if blank >= 0 else high - most), high
+    blank = text.rfind("\n\n", low + most // 2, low + most)
+    return low, blank + 2 if blank >= 0 else low + most
 
 
 def blocks_within(document: Document, start: int, end: int) -> list[Block]:
@@ -291,7 +292,7 @@ def blocks_within(document: Document, start: int, end: int) -> list[Block]:
     return found
 
 
-def _turns(document: Document, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+def _turns(document: Document, start: int, end: int) -> Iterator[Turn]:
     """Text (number 0) and tables in turn, from `start` to `end`: text is cut there, tables are not."""
     at = start
     for number, table in enumerate(document.tables, 1):
@@ -327,17 +328,3 @@ def _block_start(document: Document, at: int) -> int:
     floor = max([at - LONGEST_PARAGRAPH, 0, *(table.end for table in document.tables if table.end <= at)])
     blank = document.text.rfind("\n\n", floor, at)
     return blank + 2 if blank >= 0 else floor
-
-
-def _first_part(text: str, low: int, high: int, most: int) -> Span:
-    if low + most >= high:
-        return low, high
-    blank = text.rfind("\n\n", low + most // 2, low + most)
-    return low, blank + 2 if blank >= 0 else low + most
-
-
-def _last_part(text: str, low: int, high: int, most: int) -> Span:
-    if high - most <= low:
-        return low, high
-    blank = text.find("\n\n", high - most, high - most // 2)
-    return (blank + 2 if blank >= 0 else high - most), high

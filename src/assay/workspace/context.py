@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -112,6 +113,12 @@ class WorkspaceContext:
     def uploads(self) -> Uploads:
         """Files that were sent to a server and are not read yet."""
         return open_uploads(self.settings.blobs, self.path, self.owner)
+
+    async def check_reachable(self) -> None:
+        """Raise if the database, the index or the originals cannot be reached now."""
+        await asyncio.to_thread(facts.remembered, self.store, "version")
+        await self.index_engine.versions()
+        await asyncio.to_thread(self.blobs.has, "0" * 64)
 
     def close(self) -> None:
         self.store.close()

@@ -12,15 +12,16 @@ from math import ceil
 from assay.answer.checking.judge import TOGETHER
 from assay.core.synthesis import EXPERT, Approach, Brief, Pipeline
 from assay.store.runs.forecasts import WorkEstimate
-from assay.synthesis import audience
+from assay.synthesis import audience, narrate, plan
 from assay.synthesis.plan import RELATIONS
-from assay.synthesis.read import A_POINT, DOCUMENTS, FEWEST_POINTS, MOST, MOST_POINTS, PARTS, SHARE
+from assay.synthesis.read import A_POINT, DOCUMENTS, FEWEST_POINTS, MOST, MOST_POINTS, PARTS, REPLY, SHARE
 from assay.workspace.forecast import Speed, charge, counted, lasting, rounded
 
 # Average tokens.
 CHARACTERS = 4  # per token
 TASK = 450  # instructions and fences in every request
 POINT = 170  # a point in a prompt, with its passage
+LINE = 110  # a point by itself: what was noted, and the words it is about
 NOTED = 110  # a point as it is noted: words, text, key
 SENTENCE = 50  # a sentence of the text, or the reason of a relation
 RULED_ON = 80  # a verdict with its words and reason
@@ -29,7 +30,8 @@ PASSAGE = 240  # a passage that a judge is shown
 # Shares and counts.
 DRAWN = 1 / A_POINT  # points per token of a document
 RELATED = 0.4  # relations per point, at most `RELATIONS` per request
-PER_POINT = 0.7  # sentences per point
+PER_POINT = 0.85  # sentences per point
+UNEVEN = 1.25  # requests that a division by meaning or by paragraph adds
 REVISED = 0.06  # sentences that are written anew
 WINDOW = 32_000  # tokens of a window, if the model's is not known
 ROUNDS = 5  # requests of a short agent run
@@ -131,13 +133,16 @@ def _parts(brief: Brief, tokens: Sequence[float], searched: int, small: bool, wi
     room, deep = _room(window), brief.pipeline is Pipeline.synthesis
     shown = [min(each, room * PARTS) for each in tokens]
     points = sum(max(FEWEST_POINTS, min(MOST_POINTS, 2 + ceil(each * DRAWN))) for each in shown)
-    read = max(ceil(sum(shown) / room), ceil(documents / DOCUMENTS)) + (1 if searched else 0)
-    planned = ceil(points * POINT / 2 / room) if deep and documents > 1 else 0
+    whole = window or WINDOW
+    together = max(1, min(DOCUMENTS, whole // 3 // REPLY))
+    read = max(ceil(sum(shown) / room), ceil(documents / together)) + (1 if searched else 0)
+    planned = _divided(points * LINE, min(plan.MOST, whole * plan.SHARE)) if deep and documents > 1 else 0
     relations = min(ceil(points * RELATED), RELATIONS * planned)
-    written = max(1, ceil(points * POINT / room))
+    written = _divided(points * LINE, min(narrate.MOST, whole * narrate.SHARE) / 2)
+    judged = max(1, min(TOGETHER, int(whole / 2 / (PASSAGE + SENTENCE))))  # claims in one request
     claims = ceil(points * PER_POINT)
     revised = ceil(claims * REVISED)
-    again = ceil(revised / TOGETHER)
+    again = ceil(revised / judged)
     research = searched if brief.approach is Approach.agent else 0
     others = len(set(brief.audiences) - {EXPERT})
     return [
@@ -148,14 +153,19 @@ def _parts(brief: Brief, tokens: Sequence[float], searched: int, small: bool, wi
         _part("polish", written, claims, (SENTENCE, SENTENCE)),
         _part(
             "check",
-            ceil(claims / TOGETHER) + ceil(relations / TOGETHER) + again,
+            ceil(claims / judged) + max(planned, ceil(relations / judged)) + again,
             claims + relations + revised,
             (SENTENCE + PASSAGE / 2, RULED_ON),
         ),
         _part("revise", again, revised, (SENTENCE + 2 * PASSAGE, SENTENCE)),
         _part("translate", ceil(claims / audience.TOGETHER) * others, claims * others, (SENTENCE, SENTENCE)),
-        _part("recheck", ceil(claims / TOGETHER) * others, claims * others, (2 * SENTENCE, RULED_ON)),
+        _part("recheck", ceil(claims / judged) * others, claims * others, (2 * SENTENCE, RULED_ON)),
     ]
+
+
+def _divided(tokens: float, room: float) -> int:
+    """Requests for so many tokens."""
+    return max(1, ceil(tokens / room * (UNEVEN if tokens > room else 1)))
 
 
 def _part(stage: str, calls: int, items: int = 0, each: tuple[float, float] = (0, 0)) -> StageForecast:

@@ -233,6 +233,7 @@ async def judge_group(
         run.asked.today,
         context.glossary,
         _read_whole(run, context) if last else (),
+        frozenset(key for claim in accepted for key in claim.cites) if last else frozenset(),
     )
     first = await _ask(run, context, request, Role.check)
     reviewed = run.asked.stakes is not Stakes.normal or run.asked.reviewed

@@ -227,6 +227,7 @@ class JudgeRequest:
     today: str = ""
     glossary: Glossary | None = None
     read_whole: tuple[str, ...] = ()  # titles of documents that were read to their end, for a question about a set
+    accepted_cites: frozenset[str] = frozenset()  # what the accepted claims cite, which others may contradict
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +290,9 @@ def build_prompt(
     whole = _whole(request, mark, room // 6) if request.question else ""
     left = room - estimate_tokens(listed) - estimate_tokens(whole) - 8
     keys = {key for claim in request.claims for key in claim.cites}
-    shown, _ = quotations([each for each in evidence if each.key in keys], sources, mark, max(left, 0))
+    cited = [each for each in evidence if each.key in keys]
+    beside = [each for each in evidence if each.key in request.accepted_cites - keys]
+    shown, _ = quotations([*cited, *beside], sources, mark, max(left, 0))
     return {"evidence": shown, "claims": listed, "whole": whole, "count": str(len(request.claims))}
 
 

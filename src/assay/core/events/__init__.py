@@ -500,19 +500,7 @@ class Failed:
 Research = (
     Asked | HistorySummarised | Rephrased | Routed | ModelReplied | Planned | Decided | ToolRan | Gathered | Judged
 )
-Writing = (
-    StepAnswered
-    | Compacted
-    | Stopped
-    | Claimed
-    | Drafted
-    | Checked
-    | Revised
-    | Critiqued
-    | Paused
-    | Resumed
-    | Answered
-    | Failed
-)
-Event = Research | Writing | SynthesisEvent | AwaitingReview | Reviewed | WorkspaceEvent | Narrowed | Withheld
+Writing = StepAnswered | Compacted | Stopped | Claimed | Drafted | Checked | Revised | Critiqued
+Ending = Paused | Resumed | AwaitingReview | Reviewed | Answered | Failed | Narrowed | Withheld
+Event = Research | Writing | Ending | SynthesisEvent | WorkspaceEvent
 KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Event)}

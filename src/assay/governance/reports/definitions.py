@@ -24,17 +24,22 @@ from assay.governance.reports.figures import (
     unusual_weeks,
 )
 from assay.governance.reports.report import (
+    BY_NAME,
+    DAYS,
     OUTLIERS,
+    THRESHOLDS,
     Cell,
     Report,
     ReportField,
+    Threshold,
     draw_chart,
+    format_figure,
     group_by,
     median_or_none,
+    quantile,
     render_report,
     share,
 )
-from assay.governance.reports.thresholds import BY_NAME, DAYS, THRESHOLDS, Threshold, format_figure, quantile
 from assay.store.database import Store
 from assay.store.runs import budgets, records
 from assay.store.runs import figures as store_figures

@@ -13,8 +13,7 @@ from statistics import mean
 
 from assay.core.events import BUDGETS
 from assay.core.types import Usage
-from assay.governance.reports.report import find_outliers, group_by, iso_week, iso_weeks, median_or_none, share
-from assay.governance.reports.thresholds import BY_NAME
+from assay.governance.reports.report import BY_NAME, find_outliers, group_by, iso_week, iso_weeks, median_or_none, share
 from assay.store.runs.figures import Fact, ForecastOutcome
 from assay.store.runs.records import IDLE, LONGEST
 

@@ -19,17 +19,30 @@ import numpy as np
 
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.types import Hit, Row
-from assay.index.encoding import query_vector, query_words, table_name
+from assay.index.encoding import hit_of, query_vector, query_words, table_name
 from assay.index.filters import EVERYTHING, Eq, Filter
-from assay.index.lance import matrix, read
-from assay.index.lance.rows import PAYLOAD, made_on_demand, packed, take_rows, to_arrow, to_hits, to_rows
-from assay.index.lance.sql import compile, literal
+from assay.index.lance import matrix
+from assay.index.lance.rows import (
+    IN_MEMORY,
+    PAYLOAD,
+    TERMS,
+    compile,
+    in_row_order,
+    literal,
+    made_on_demand,
+    packed,
+    to_arrow,
+    to_block,
+    to_rows,
+    vectors_of,
+)
 from assay.index.lance.tables import TablePlace, build_indices, damaged, open_table
 from assay.index.lance.words import query_terms
 from assay.index.lease import lease_path, shared_lease
 from assay.index.protocol import NO_INDEX, Index
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from lancedb.table import AsyncTable
 
 T = TypeVar("T")
@@ -37,6 +50,29 @@ T = TypeVar("T")
 LOCK_TIMEOUT = 60.0  # seconds
 AT_ONCE = 4_000_000  # numbers; up to this (a millisecond), multiplying in another thread of a busy machine is slower
 UNTIDY = 8  # versions; each write adds one, and a few cost a search nothing
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimits:
+    """How much of a table is in memory: its vectors and its terms up to so many rows, its texts up to so many bytes."""
+
+    rows: int = 500_000  # at 384 dimensions, 770 MB
+    words: int = 20_000  # sorting the terms of that many takes 0.2 seconds
+    text_bytes: int = 256_000_000  # some 200,000 passages
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableSnapshot:
+    """One version of a table, as far as it is in memory.
+
+    versions: the names of the table's version files; while they are unchanged, so is the table
+    snapshot: None if the table is too large
+    folded: whether every row is in the full-text index, so that a search can skip the unindexed rows
+    """
+
+    versions: frozenset[str]
+    snapshot: matrix.Snapshot | None
+    folded: bool
 
 
 @dataclass(slots=True)
@@ -47,9 +83,9 @@ class LanceIndex(Index):
     name: str
     dim: int
     table: AsyncTable  # its name has the base and its creation: a rebuilt table is another table
-    limits: read.MemoryLimits = field(default_factory=read.MemoryLimits)
+    limits: MemoryLimits = field(default_factory=MemoryLimits)
     lock_timeout: float = LOCK_TIMEOUT
-    _view: read.TableSnapshot | None = None
+    _view: TableSnapshot | None = None
     _loading: dict[asyncio.AbstractEventLoop, asyncio.Lock] = field(default_factory=dict)
 
     async def upsert(self, rows: Sequence[Row]) -> None:
@@ -72,8 +108,7 @@ class LanceIndex(Index):
     async def relabel(self, document: str, label: str) -> int:
         async with self.place.lock(self.name, self.lock_timeout):
             began = time.time()
-            query = self.table.query().where(compile(Eq("doc", document))).select([*PAYLOAD, "vector"])
-            rows = to_rows(await self._read(query.to_arrow), self.dim)
+            rows = await self.matching(Eq("doc", document))
             if rows:
                 await self._merge([replace(row, fields={**row.fields, "label": label}) for row in rows])
                 await self.place.flush(self.table.name, began)
@@ -85,7 +120,7 @@ class LanceIndex(Index):
             if erase := bool(deletions) or await self.place.is_marked(self.name):
                 await self._write(self._part_fragments)
             await self._write(self._tidy)
-            if erase or not await self._read(lambda: read.word_index(self.table)):
+            if erase or not await self._read(lambda: word_index(self.table)):
                 # Merging rows into the index keeps the words of deleted rows in it; only a rebuild removes them.
                 await self._write(lambda: build_indices(self.table))
             await self._approximate()
@@ -118,16 +153,8 @@ class LanceIndex(Index):
             return []
         return await self._read(lambda: self._lexical(words, k, where))
 
-    async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
-        if not ids:
-            return []
-        listed = f"id IN ({', '.join(literal(each) for each in dict.fromkeys(ids))})"
-        test = listed if where == EVERYTHING else f"({listed} AND {compile(where)})"
-        select = ["id", *PAYLOAD, "vector"]
-        found = await self._read(lambda: self.table.query().where(test).select(select).to_arrow())
-        at = {id: i for i, id in enumerate(found["id"].to_pylist())}
-        found = take_rows(found, [at[id] for id in dict.fromkeys(ids) if id in at])
-        return to_hits(found, self.dim)
+    async def matching(self, where: Filter) -> list[Row]:
+        return await self._rows(compile(where))
 
     async def count(self, where: Filter) -> int:
         test = None if where == EVERYTHING else compile(where)
@@ -137,16 +164,21 @@ class LanceIndex(Index):
         found = await self._read(lambda: self.table.query().select(["id"]).to_arrow())
         return sorted(found["id"].to_pylist())
 
-    async def rows(self, ids: Sequence[str]) -> list[Row]:
-        if not ids:
-            return []
-        listed = f"id IN ({', '.join(literal(each) for each in ids)})"
-        found = await self._read(lambda: self.table.query().where(listed).select([*PAYLOAD, "vector"]).to_arrow())
-        by_id = {row.passage.id: row for row in to_rows(found, self.dim)}
-        return [by_id[id] for id in ids if id in by_id]
+    async def with_ids(self, ids: Sequence[str]) -> list[Row]:
+        return await self._rows(f"id IN ({', '.join(map(literal, ids))})") if ids else []
+
+    async def _rows(self, test: str) -> list[Row]:
+        found = await self._read(lambda: self.table.query().where(test).select([*PAYLOAD, "vector"]).to_arrow())
+        return to_rows(found, self.dim)
 
     async def _versions(self) -> frozenset[str]:
-        return await read.versions(self.place, self.table.name)
+        """The version files of the table. Every change adds one under a new name, and the newest is never removed. Listing them
+        is much faster than asking Lance."""
+        files = await self.place.files(self.table.name, "_versions")
+        names = frozenset(name for name in files if name.endswith(".manifest"))
+        if not names:
+            raise FileNotFoundError(f"{self.table.name} has no versions")
+        return names
 
     async def _merge(self, rows: Sequence[Row]) -> int:
         """Write rows; returns how many of them there were already."""
@@ -157,7 +189,7 @@ class LanceIndex(Index):
 
     async def _dense(self, query: np.ndarray, k: int, where: Filter) -> Sequence[Hit]:
         found = await self._in_memory("dense", lambda snapshot: matrix.nearest(snapshot, query, k, where))
-        return await read.approximate_neighbours(self.table, query, k, where) if found is None else found
+        return await approximate_neighbours(self.table, query, k, where) if found is None else found
 
     async def _in_memory(
         self, channel: str, search: Callable[[matrix.Snapshot], matrix.RankedRows]
@@ -192,15 +224,13 @@ class LanceIndex(Index):
             # A filter that accepts every row can be omitted; the access filter usually does.
             all_of_it = all(mask.wanted == each.living for mask, each in zip(masks, now.snapshot.blocks, strict=True))
             asked = EVERYTHING if all_of_it else where
-            row_ids, scores = await read.best_by_words(self.table, words, k, asked, folded=now.folded)
+            row_ids, scores = await best_by_words(self.table, words, k, asked, folded=now.folded)
             near = now.snapshot.located(row_ids)
             if await self._versions() == now.versions and len(near) == len(row_ids):
                 return await self._worded(row_ids, scores, near, k)
             # A writer was faster: the view may not match the version that was searched.
-        row_ids, scores = await read.best_by_words(self.table, words, k, where, folded=False)
-        return await self._worded(
-            row_ids, scores, await read.locate(self.table, row_ids, self.dim) if row_ids else {}, k
-        )
+        row_ids, scores = await best_by_words(self.table, words, k, where, folded=False)
+        return await self._worded(row_ids, scores, await locate(self.table, row_ids, self.dim) if row_ids else {}, k)
 
     async def _worded(
         self, row_ids: Sequence[int], scores: Sequence[float], near: Mapping[int, matrix.LocatedRow], k: int
@@ -221,7 +251,7 @@ class LanceIndex(Index):
         hits = made_on_demand(rows, channel)
         return hits if rows.ids and "" not in rows.doc_ids else list(hits)
 
-    async def _fresh(self) -> read.TableSnapshot:
+    async def _fresh(self) -> TableSnapshot:
         """The current state of the table, including writes by other processes."""
         if self._view is not None and self._view.versions == await self._versions():
             return self._view
@@ -233,7 +263,7 @@ class LanceIndex(Index):
                 if now is not None and now.versions == names:
                     return now
                 old = now.snapshot if now is not None else None
-                loaded = await read.view(self.table, names, old, self.dim, self.limits)
+                loaded = await view(self.table, names, old, self.dim, self.limits)
                 # Reads follow writers, so what was read is one version only if the version is still the same.
                 if await self._versions() == names:
                     self._view = loaded
@@ -297,7 +327,7 @@ async def open_index(
     dim: int,
     *,
     create: bool,
-    limits: read.MemoryLimits | None = None,
+    limits: MemoryLimits | None = None,
     lock_timeout: float = LOCK_TIMEOUT,
 ) -> LanceIndex:
     """Open the index of a knowledge base; with `create`, create it first if it does not exist."""
@@ -308,7 +338,112 @@ async def open_index(
         async with place.lock(name, lock_timeout):
             if await asyncio.to_thread(place.find, name) is None:
                 await place.create(name, dim)
-    return LanceIndex(place, name, dim, await open_table(place, name, dim), limits or read.MemoryLimits(), lock_timeout)
+    return LanceIndex(place, name, dim, await open_table(place, name, dim), limits or MemoryLimits(), lock_timeout)
+
+
+async def view(
+    table: AsyncTable, names: frozenset[str], old: matrix.Snapshot | None, dim: int, limits: MemoryLimits
+) -> TableSnapshot:
+    """The current view of the table, at the cost of what changed since `old`."""
+    words = await word_index(table)
+    folded = words is not None and words.num_unindexed_rows == 0
+    if await table.count_rows() > limits.rows:
+        return TableSnapshot(names, None, folded)
+    version = await table.version()
+    return TableSnapshot(names, await _follow(table, version, old or matrix.Snapshot(0), dim, limits), folded)
+
+
+async def word_index(table: AsyncTable) -> Any | None:
+    return next((index for index in await table.list_indices() if list(index.columns) == ["body"]), None)
+
+
+async def _follow(
+    table: AsyncTable, version: int, old: matrix.Snapshot, dim: int, limits: MemoryLimits
+) -> matrix.Snapshot:
+    listed = await table.query().select(["_rowid"]).with_row_id().to_arrow()
+    living = np.sort(listed["_rowid"].to_numpy())
+    new = await asyncio.to_thread(matrix.missing, old, living)
+    if not len(new):
+        return await asyncio.to_thread(matrix.advance, old, version, living, None)
+    words = len(living) <= limits.words and old.has_words and TERMS in (await table.schema()).names
+    columns = [*IN_MEMORY, TERMS] if words else IN_MEMORY
+    if len(new) * 4 > len(living):
+        old, found = matrix.Snapshot(0), await table.query().select(columns).with_row_id().to_arrow()
+        texts = await _all_texts(table, limits.text_bytes)
+    else:
+        columns = [*columns, *PAYLOAD] if old.has_texts else columns
+        found = await table.take_row_ids(new.tolist()).select(columns).with_row_id().to_arrow()
+        texts = found if old.has_texts else None
+
+    def build() -> matrix.Snapshot:
+        # Two scans of a table may return different orders.
+        kept = None if texts is None else packed(in_row_order(texts))
+        made = matrix.advance(old, version, living, to_block(in_row_order(found), dim, kept))
+        made = (
+            made if made.text_bytes <= limits.text_bytes and made.has_texts else made.without(texts=None, text_bytes=0)
+        )
+        return made if words and made.has_words else made.without(words=None)
+
+    return await asyncio.to_thread(build)
+
+
+async def _all_texts(table: AsyncTable, limit: int) -> pa.Table | None:
+    """The texts of all rows, or None as soon as they exceed `limit` bytes."""
+    import pyarrow as pa
+
+    if limit <= 0:
+        return None
+    reader = await table.query().select(PAYLOAD).with_row_id().to_batches()
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    async for batch in reader:
+        batches.append(batch)
+        size += batch.nbytes
+        if size > limit:
+            return None
+    return pa.Table.from_batches(batches, schema=reader.schema)
+
+
+async def best_by_words(
+    table: AsyncTable, words: str, k: int, where: Filter, *, folded: bool
+) -> tuple[list[int], list[float]]:
+    """The row ids and scores of the k best rows and of all that tie with the last of them, unordered."""
+    from lancedb.query import MatchQuery
+
+    limit = k + 8
+    while True:
+        search = table.query().nearest_to_text(MatchQuery(words, "body")).limit(limit)  # type: ignore[reportCallIssue]
+        if where != EVERYTHING:
+            search = search.where(compile(where))
+        if folded:
+            search = search.fast_search()  # skips rows outside the index; looking for them takes a third of the time
+        found = await search.select(["_score", "_rowid"]).with_row_id().to_arrow()
+        row_ids, scores = found["_rowid"].to_numpy(), found["_score"].to_numpy()
+        # Lance breaks ties arbitrarily: read more until the k-th score has no tie beyond what was read.
+        if len(scores) < limit or scores.min() < np.sort(scores)[-k] or limit > 64 * k:
+            return row_ids.tolist(), scores.tolist()
+        limit *= 4
+
+
+async def approximate_neighbours(table: AsyncTable, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
+    """Lance's approximate nearest rows, for tables that are too large for memory."""
+    search = table.query().nearest_to(query).distance_type("cosine").limit(k).refine_factor(5).nprobes(40)
+    if where != EVERYTHING:
+        search = search.where(compile(where))
+    found = await search.select([*PAYLOAD, "vector", "_distance"]).to_arrow()
+    scored = zip((1.0 - found["_distance"].to_numpy()).tolist(), to_rows(found, query.size), strict=True)
+    best = sorted(scored, key=lambda each: (-each[0], each[1].passage.id))
+    return [hit_of(row, rank, dense=score) for rank, (score, row) in enumerate(best, start=1)]
+
+
+async def locate(table: AsyncTable, row_ids: Sequence[int], dim: int) -> dict[int, matrix.LocatedRow]:
+    """The passage ids and vectors of rows that are not in memory."""
+    rest = await table.take_row_ids(list(row_ids)).select(["id", "vector"]).with_row_id().to_arrow()
+    pairs = zip(rest["id"].to_pylist(), vectors_of(rest, dim), strict=True)
+    return {
+        row_id: matrix.LocatedRow(id, vector, None)
+        for row_id, (id, vector) in zip(rest["_rowid"].to_pylist(), pairs, strict=True)
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,12 +48,13 @@ class ParserProcess:
         self._killed = False
         self.key = ""  # of the file that the process has
         self.served = 0
+        self.retired = False  # no further request goes to it
         self.missing: tuple[str, ...] = ()
 
     @property
     def reusable(self) -> bool:
         alive = self._process is not None and not self._killed and self._process.poll() is None
-        return alive and (FORKS or self.served < FILES_PER_PROCESS)
+        return alive and not self.retired and (FORKS or self.served < FILES_PER_PROCESS)
 
     def ask(
         self,

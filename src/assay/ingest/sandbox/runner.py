@@ -36,6 +36,7 @@ FOR_ALL = (
 FOR_PDF = ("assay.ingest.pdf.reader",)
 NO_PROCESS = "parsers cannot be started in a process of their own"
 PROBE_SECONDS = 30.0
+DRAWN_AT_ONCE = 2  # pages
 T = TypeVar("T")
 
 
@@ -89,6 +90,15 @@ class Sandbox:
         return await self._in_thread(
             lambda job: self._ask(job, source, "page_image", which, lambda _, blob: blob, owner)
         )
+
+    def rest(self) -> None:
+        """End the idle processes, and the others as soon as they are done; the next request starts new ones."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            for child in self._busy:
+                child.retired = True
+        for child in idle:
+            child.end()
 
     def close(self) -> None:
         with self._lock:
@@ -173,6 +183,26 @@ class Sandbox:
                 self._idle += [child] if kept else []
             if not kept:
                 child.end()
+
+
+class PageImages:
+    """Draws pages of originals and locates citations on them. Processes of their own locate, so that neither waits for the
+    other. They stay warm between requests, with their file open, until `rest`. Each owner's files have their own."""
+
+    def __init__(self, limits: FileLimits) -> None:
+        self._drawing, self._locating = Sandbox(limits, workers=DRAWN_AT_ONCE), Sandbox(limits)
+
+    async def page_image(self, original: Path, page: int, width: int, owner: str = "") -> bytes | Unreadable:
+        return await self._drawing.page_image(original, page, width=width, owner=owner)
+
+    async def boxes(
+        self, original: Path, start: int, end: int, words: str = "", pages: Sequence[int] = (), owner: str = ""
+    ) -> list[PageBox] | Unreadable:
+        return await self._locating.boxes(original, start, end, words, pages, owner)
+
+    def rest(self) -> None:
+        self._drawing.rest()
+        self._locating.rest()
 
 
 @dataclass(slots=True)

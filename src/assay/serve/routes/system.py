@@ -44,7 +44,8 @@ async def ready(server: CurrentServer) -> JSONResponse:
     """Whether questions can be answered; if not, the problems. Needs no sign-in."""
     if server.problems:  # the problem may have been fixed meanwhile
         await server.load()
-    problems = (*server.problems, *(("The server is closing.",) if server.runs.closing else ()))
+    await server.look_around()
+    problems = (*server.problems, *server.unreachable, *(("The server is closing.",) if server.runs.closing else ()))
     response = ReadyResponse(ready=not problems, problems=problems)
     return JSONResponse(response.model_dump(), 200 if response.ready else 503)
 

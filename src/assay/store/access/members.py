@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, insert, select, union, update
 
-from assay.core.access import LOCAL, Principal
+from assay.core.access import LOCAL, Principal, looks_local
 from assay.core.errors import Missing, UserError
 from assay.core.events import AccountChange, AccountChanged
 from assay.store import embedding_cache
@@ -60,7 +60,7 @@ def check_unused(store: Store, name: str) -> None:
     """Raise `UserError` if the name is invalid, reserved or in use."""
     if not is_valid_name(name):
         raise UserError(f"{name!r} cannot be the name of a user. Use up to 100 printable characters, and no colon.")
-    if name == LOCAL.id:
+    if looks_local(name):
         raise UserError(f"The name {name!r} is reserved for the command line of the workspace. Choose another.")
     if named(store, name) is not None:
         raise UserError(f"There is a user called {name!r} already. `assay user change` changes them.")

@@ -242,10 +242,23 @@ function relations(/** @type {Recorded["Synthesis"]} */ account, /** @type {Map<
     { class: "card", "aria-labelledby": "relations" },
     el("h2", { id: "relations" }, "How the documents relate"),
     account.diagnostics.reading ? el("p", { class: "small muted" }, account.diagnostics.reading) : null,
-    types.length ? relationMap(account.relations, labels, titles) : el("p", { class: "small muted" }, "None that quotations from both documents support."),
+    types.length ? map() : el("p", { class: "small muted" }, "None that quotations from both documents support."),
     // The legend of the map; each entry opens to its relations.
     types.length ? el("div", { class: "map-legend", role: "group", "aria-label": "Legend, and the relations of each kind" }, ...types.map(([type, all]) => typeGroup(type, all))) : null,
   );
+
+  /** Contradictions and extensions, if there are any; every relation on demand. */
+  function map() {
+    const first = account.relations.filter(({ type }) => type === "contradiction" || type === "extension");
+    const holder = el("div", {});
+    const show = (/** @type {Recorded["Relation"][]} */ shown) => {
+      const rest = account.relations.length - shown.length;
+      const more = el("button", { class: "link small", type: "button", on: { click: () => show(account.relations) } }, `Show ${plural(rest, "other relation")} on the map`);
+      fill(holder, relationMap(shown, labels, titles), rest ? more : null);
+    };
+    show(first.length ? first : account.relations);
+    return holder;
+  }
 
   /** The relations of one type; what is inside is made when it is opened. */
   function typeGroup(/** @type {string} */ type, /** @type {Recorded["Relation"][]} */ all) {
