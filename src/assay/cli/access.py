@@ -132,9 +132,7 @@ def share(
         list[str] | None, typer.Option("--with", metavar="WHO", help="user:NAME or group:NAME. May be repeated.")
     ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="Share it with them no longer.")] = False,
-    owner: Annotated[
-        str, typer.Option("--owner", metavar="WHO", help="Whose base: a user's name, or group:NAME. Default: your own.")
-    ] = "",
+    owner: Owner = "",
     workspace: Workspace = None,
     json: Json = False,
 ) -> None:

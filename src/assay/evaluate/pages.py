@@ -11,6 +11,7 @@ from typing import Any
 from assay.core.errors import UserError
 from assay.core.types import Document, Passage
 from assay.evaluate.metrics import with_intervals
+from assay.evaluate.plain_text import progress_lines
 from assay.index.retrieve import retrieve
 from assay.ingest.sources import find_sources
 from assay.workspace.facade import Workspace, open_workspace
@@ -88,12 +89,4 @@ def touched(ranking: Sequence[frozenset[Page]]) -> frozenset[Page]:
 
 
 async def add(opened: Workspace, folder: Path, report: Report = lambda _: None) -> None:
-    last = 0.0
-
-    def show_progress(progress: Any) -> None:
-        nonlocal last
-        if progress.seconds - last > 5:
-            last = progress.seconds
-            report(f"{progress.files} of {progress.of} documents, {progress.passages} passages")
-
-    await opened.documents.add_sources(find_sources([folder]), BASE, say=show_progress)
+    await opened.documents.add_sources(find_sources([folder]), BASE, say=progress_lines(report))

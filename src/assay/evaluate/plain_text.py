@@ -13,6 +13,7 @@ import numpy as np
 from assay.core.codec import digest
 from assay.core.errors import UserError
 from assay.ingest.parsed import Parsed, Status, Unreadable
+from assay.ingest.pipeline import Progress
 from assay.language.terms import content_terms
 
 T = TypeVar("T")
@@ -34,6 +35,19 @@ def json_lines(file: Path, parse: Callable[[Any, int], T], wanted: str) -> list[
             except (ValueError, KeyError, TypeError, AttributeError, IndexError):
                 raise UserError(f"{file.name}, line {number} is not {wanted}.") from None
     return found
+
+
+def progress_lines(report: Callable[[str], None], before: str = "") -> Callable[[Progress], None]:
+    """Says how many documents were added, every five seconds."""
+    last = 0.0
+
+    def say(progress: Progress) -> None:
+        nonlocal last
+        if progress.seconds - last > 5:
+            last = progress.seconds
+            report(f"{before}{progress.files} of {progress.of} documents, {progress.passages} passages")
+
+    return say
 
 
 class PlainTextReader:

@@ -19,7 +19,7 @@ from assay.core.events import Asked, Mode
 from assay.core.run import Run
 from assay.evaluate.grading import Graded, compare, verdict
 from assay.evaluate.metrics import all_found, mean, ndcg, recall, with_intervals
-from assay.evaluate.plain_text import PlainTextReader
+from assay.evaluate.plain_text import PlainTextReader, progress_lines
 from assay.index.retrieve import SearchContext, retrieve
 from assay.ingest.sources import SourceFile
 from assay.workspace.facade import Workspace, open_workspace
@@ -112,16 +112,8 @@ async def open_collection(
     """Open a workspace that holds the collection. It is cached, so that a second evaluation embeds nothing."""
     name = digest("\x00".join(f"{each.id}\x01{each.title}\x01{each.text}" for each in collection.documents))[:16]
     opened = open_workspace(cache / f"{collection.name}-{name}", create=True, state="", **flags)
-    files = [_source(each) for each in collection.documents]
-    last = 0.0
-
-    def show_progress(progress: Any) -> None:
-        nonlocal last
-        if progress.seconds - last > 5:
-            last = progress.seconds
-            report(f"{collection.name}: {progress.files} of {progress.of} documents, {progress.passages} passages")
-
-    await opened.documents.add_sources(files, BASE, say=show_progress, reader=PlainTextReader())
+    files, say = [_source(each) for each in collection.documents], progress_lines(report, f"{collection.name}: ")
+    await opened.documents.add_sources(files, BASE, say=say, reader=PlainTextReader())
     return opened
 
 
