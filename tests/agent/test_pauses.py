@@ -345,7 +345,7 @@ async def test_a_question_about_a_whole_set_is_exhausted_and_says_what_was_exami
     with ChatServer(lists.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "List every note about the light")
     assert run.every and run.route is Route.research and server.counts["plan"] == server.counts["judge"] == 0
-    assert [call.tool for call in run.calls] == ["search_all", "read_rest", "read_rest"]
+    assert [call.tool for call in run.calls] == ["search_all"]
     assert events(run, Stopped)[0].reason is StopReason.exhausted
     examined = run.answer.examined if run.answer else None
     assert examined is not None and examined.left == 0 and len(examined.whole) == 2 and not examined.partly

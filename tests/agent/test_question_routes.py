@@ -415,13 +415,27 @@ async def test_a_step_that_finds_several_things_hands_on_all_of_them(folder: Pat
     assert "Carrow Valves and Ossett Seals recall" in [call.arguments.get("query") for call in run.calls]
 
 
-async def test_what_is_too_long_to_read_is_not_called_complete(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sys.modules["assay.agent.toolbox.reading"], "LONGEST", -1)
-    with ChatServer(set_model().answer) as server, opened(folder, server) as workspace:
-        run = await answered(workspace, WHICH, today=TODAY)
-    assert run.answer is not None and run.answer.examined is not None
-    assert len(run.answer.examined.partly) == 5 and not run.answer.examined.whole
-    assert events(run, Stopped)[0].reason is not StopReason.exhausted
+@pytest.mark.parametrize("longest", [80, 0], ids=["read", "too long"])
+async def test_a_judge_has_a_document_of_a_set_read_to_its_end_and_one_too_long_is_not_called_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longest: int
+):
+    monkeypatch.setattr(sys.modules["assay.agent.toolbox.reading"], "LONGEST", longest)
+    filler = " ".join(f"Nothing of note happened in week {week}, and the herons came and went." for week in range(60))
+    await fill(tmp_path / "workspace", {"alert": f"{ALERT}\n\n{filler}"})
+
+    def judge(text: str, schema: Any) -> Any:
+        return enough()(text, schema) | {"read": [] if "earlier rounds:" in text else ["P1"]}
+
+    script = model(
+        route=research(every=True), plan=one_step("Which parts?", "recall alert"), judge=judge, weigh=keeps(ALERT)
+    )
+    monkeypatch.setattr(sys.modules["assay.agent.toolbox.search"], "HOPELESS", 0.99)
+    with ChatServer(script.answer) as server, opened(tmp_path / "workspace", server) as workspace:
+        run = await answered(workspace, "List every part that was recalled")
+    examined = run.answer.examined if run.answer else None
+    assert tools(run)[:1] == ["search_all"] and "read_rest" in tools(run) and examined is not None
+    assert (len(examined.whole), len(examined.partly)) == ((1, 0) if longest else (0, 1))
+    assert (events(run, Stopped)[0].reason is StopReason.exhausted) is bool(longest)
 
 
 async def test_the_rest_of_a_table_is_read_before_it_is_weighed(tmp_path: Path):

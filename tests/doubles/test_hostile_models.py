@@ -45,7 +45,7 @@ ASKED: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     "judge": (Sufficiency, SUFFICIENCY, EVIDENCE),
     "write": (draft.Writing, draft.schema(KEYS), EVIDENCE),
     "write · revise": (revise.Revisions, revise.schema(3, KEYS), EVIDENCE),
-    "check": (judge.Rulings, judge.schema(3, asks=True), EVIDENCE),
+    "check": (judge.Rulings, judge.schema(3, KEYS), EVIDENCE),
 }
 
 

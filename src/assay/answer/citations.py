@@ -171,12 +171,11 @@ def join_extracts(shown: Iterable[Citation]) -> list[Extract]:
 def _same_place(one: Citation, other: Citation) -> bool:
     if one.table is None or other.table is None:
         return one.quote == other.quote
-    own, its = (
-        (each.document, each.page, each.table.caption, each.table.columns, each.table.total)
-        for each in (one, other)
-        if each.table
-    )
-    return own == its
+    return (one.document, one.page, _about(one.table)) == (other.document, other.page, _about(other.table))
+
+
+def _about(table: TablePart) -> tuple[object, ...]:
+    return table.caption, table.units, table.period, table.columns, table.total
 
 
 def _both(table: TablePart | None, more: TablePart | None) -> TablePart | None:

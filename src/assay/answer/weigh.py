@@ -89,6 +89,10 @@ def quote(passage: Passage, start: int, end: int) -> Quote:
 
 
 WITH_THESE = "Then judge all the evidence: what you keep of these passages, and what is shown of earlier rounds.\n"
+READ_ON = (
+    "read: the question asks for a whole set. The key or id of one passage of each document that has to be read to its end, "
+    "because more of the set may stand there; none for a document that has given all it can.\n"
+)
 SAYS = 3  # minimum words of a quotation
 LEADING = 3  # passages that are kept for their rank
 LABEL = 60  # tokens of a title, and of the headings, above a passage
@@ -129,6 +133,7 @@ class Sufficiency(BaseModel, extra="forbid"):
     enough: bool
     missing: list[Short] = Field(default_factory=list, max_length=6)
     searches: list[Short] = Field(default_factory=list, max_length=4)
+    read: list[str] = Field(default_factory=list, max_length=20)  # of a whole set: passages of documents to read on in
     surprise: bool = False
 
 
@@ -186,6 +191,8 @@ def build_prompt(
     mark: str,
     room: int,
     so_far: str = "",
+    *,
+    whole_set: bool = False,
 ) -> dict[str, str]:
     """The prompt's values. A passage that does not fit is cut at its end; its quotation is then located in the shown part.
     With `so_far`, the steps and the evidence of earlier rounds, the reply also says whether there is enough."""
@@ -208,27 +215,41 @@ def build_prompt(
         "passages": "\n\n".join(shown),
         "so_far": so_far,
         "and_judge": ", and judge whether there is enough" if so_far else "",
-        "enough": f"{WITH_THESE}{prompts.template('enough')}" if so_far else "",
+        "enough": f"{WITH_THESE}{judging_instructions(whole_set=whole_set)}" if so_far else "",
     }
 
 
-def schema(count: int, steps: Sequence[str] = (), keys: Sequence[str] = ()) -> dict[str, Any]:
+def schema(
+    count: int, steps: Sequence[str] = (), keys: Sequence[str] = (), *, whole_set: bool = False
+) -> dict[str, Any]:
     """The reply's JSON schema, restricted to the shown ids. With steps it also says whether there is enough; `keys` are
     those of the evidence so far."""
     ids = [f"P{place}" for place in range(1, count + 1)]
-    made = judgement_schema(JudgedWeights, steps, [*ids, *keys]) if steps else deepcopy(type_schema(Weights))
+    made = deepcopy(type_schema(Weights))
+    if steps:
+        made = judgement_schema(JudgedWeights, steps, [*ids, *keys], whole_set=whole_set)
     made["$defs"]["Weight"]["properties"]["id"] = {"type": "string", "enum": ids}
     made["properties"]["passages"] |= {"minItems": 1 if count == 1 else 0, "maxItems": count}
     return made
 
 
-def judgement_schema(kind: type[Sufficiency], steps: Sequence[str], keys: Sequence[str]) -> dict[str, Any]:
+def judgement_schema(
+    kind: type[Sufficiency], steps: Sequence[str], keys: Sequence[str], *, whole_set: bool
+) -> dict[str, Any]:
     """The JSON schema of a judgement, restricted to existing steps and keys."""
     made = deepcopy(type_schema(kind))
     found = made["$defs"]["StepAnswer"]["properties"]
     found["step"] = {"type": "string", "enum": list(steps) or ["s1"]}
     found["key"] = {"type": "string", "enum": list(keys)}
+    if whole_set:
+        made["properties"]["read"]["items"] = found["key"]
+    else:
+        del made["properties"]["read"]
     return made
+
+
+def judging_instructions(*, whole_set: bool) -> str:
+    return prompts.template("enough") + (READ_ON if whole_set else "")
 
 
 def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: str, cutoff: float) -> Gathered:

@@ -264,7 +264,9 @@ class Run:
         found = {found.passage.id: found.passage.doc_id for found in self.found}
         seen = {passage: document for passage, document in found.items() if passage not in skipped}
         ran = [event for event in self.events if isinstance(event, ToolRan)]
-        read = {document for event in ran for document in event.whole}
+        read = {document for event in ran for document in event.whole} - {
+            found[each] for each in skipped if each in found
+        }
         matching = dict.fromkeys(each.passage.doc_id for each in self.evidence)
         return Examined(
             len(set(seen.values())),

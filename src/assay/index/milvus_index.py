@@ -304,7 +304,7 @@ def _create(client: Any, name: str, dim: int, *, words: bool) -> None:
     schema.add_field("pk", DataType.VARCHAR, max_length=64, is_primary=True)
     schema.add_field("content", DataType.VARCHAR, max_length=65_535)
     schema.add_field("facets", DataType.ARRAY, element_type=DataType.VARCHAR, max_capacity=1024, max_length=64)
-    for column in (*(f"s_{name}" for name in SORTED), *(f"c_{name}" for name in SEARCHED)):
+    for column in ("s_date", *(f"c_{name}" for name in SEARCHED)):
         schema.add_field(column, DataType.VARCHAR, max_length=8192)
     schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dim)
     indexes = client.prepare_index_params()
@@ -321,8 +321,7 @@ def _create(client: Any, name: str, dim: int, *, words: bool) -> None:
 
 
 SEARCHED = ("source", "title")  # fields that `Contains` finds in a column
-SORTED = ("date",)  # fields with a column that nothing reads: collections have it, and Milvus wants it written
-SORTED_BYTES = 32
+DATE_BYTES = 32
 SEARCHED_BYTES = 2000
 ALL, NONE = 'pk != ""', 'pk == ""'
 
@@ -336,12 +335,9 @@ class Expression:
 
 
 def columns(fields: Mapping[str, str]) -> dict[str, str]:
-    """The columns of texts that are compared or searched, in hex: bytes of UTF-8 sort as the characters do."""
-    texts = {name: fields.get(name, "") for name in (*SORTED, *SEARCHED)}
-    return {
-        **{f"s_{name}": _hex(texts[name], SORTED_BYTES) for name in SORTED},
-        **{f"c_{name}": _hex(texts[name].casefold(), SEARCHED_BYTES) for name in SEARCHED},
-    }
+    """The columns of texts, in hex. Nothing reads the date: collections have it, and Milvus wants it written."""
+    searched = {f"c_{name}": _hex(fields.get(name, "").casefold(), SEARCHED_BYTES) for name in SEARCHED}
+    return {"s_date": _hex(fields.get("date", ""), DATE_BYTES), **searched}
 
 
 def compile(where: Filter, *, infix: bool, wanted: bool = True) -> Expression:

@@ -82,16 +82,11 @@ class IngestContext:
     engine: IngestEngine
     index: Index
     base: Base
-    size: int
-    overlap: int
+    recipe: str  # how passages are made: see `recipe_of`
     most_bytes: int = 200_000_000
     most_passages: int = 20_000
     fresh: bool = False  # the index was just created, so it has no old rows to delete
     read_again: bool = True  # pending documents that an earlier version read, from their originals
-
-    @property
-    def recipe(self) -> str:
-        return recipe_of(self.size, self.overlap, self.engine.embedder.name)
 
 
 def recipe_of(size: int, overlap: int, embedder: str) -> str:
@@ -544,13 +539,13 @@ def embedding_text(document: Document, piece: Passage) -> str:
 async def embed_texts(intake: IngestContext, texts: Sequence[tuple[str, str]], tally: _Tally) -> list[np.ndarray]:
     """The vectors of texts, each given with its document, from the cache if they are known."""
     keys = [digest(text) for _, text in texts]
-    owner, name = intake.base.owner, intake.engine.embedder.name
+    owner, name = intake.base.owner, intake.engine.embedder
     sources = [(document, key) for (document, _), key in zip(texts, keys, strict=True)]
     await asyncio.to_thread(embedding_cache.note_sources, intake.cache, owner, sources)
     known = await asyncio.to_thread(embedding_cache.recall, intake.cache, owner, name, keys)
     missing = {key: text for key, (_, text) in zip(keys, texts, strict=True) if key not in known}
     if missing:
-        fresh = await intake.engine.embedder.passages(list(missing.values()))
+        fresh = await intake.engine.embed(list(missing.values()))
         made = dict(zip(missing, fresh, strict=True))
         await asyncio.to_thread(embedding_cache.remember, intake.cache, owner, name, made)
         known |= made

@@ -156,7 +156,8 @@ class RayWorkers:
         return IngestEngine(
             reader=self,
             split=partial(self.run, split_document, copy, size, overlap),
-            embedder=RayEmbedder(embedder, copy, self),
+            embedder=embedder.name,
+            embed=partial(self._embed, copy),
             files_at_once=ahead,
             batch=max(BATCH, ahead * PER_TASK),
         )
@@ -202,6 +203,16 @@ class RayWorkers:
                 ) from error
             raise
 
+    async def _embed(self, embedder: EmbedderCopy, texts: Sequence[str]) -> np.ndarray:
+        parts = [texts[first : first + PER_TASK] for first in range(0, len(texts), PER_TASK)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [self.run(embed_passages, embedder, part, gpus=self.embedder_gpus) for part in parts]
+                embedding = [group.create_task(task) for task in tasks]
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from failed  # the first error suffices; the other tasks were cancelled
+        return np.concatenate([each.result() for each in embedding])
+
     def _copied(self, embedder: Embedder) -> EmbedderCopy:
         try:
             return EmbedderCopy(embedder.name, self.ray.cloudpickle.dumps(embedder))
@@ -217,45 +228,6 @@ class RayWorkers:
                 f"`ray_embedder_gpus` is {self.embedder_gpus:g}, and the Ray cluster has {there.get('GPU', 0):g} GPUs."
             )
         return int(there["CPU"])
-
-
-@dataclass(frozen=True, slots=True)
-class RayEmbedder:
-    """An embedder whose passages are embedded by workers; queries are embedded here."""
-
-    here: Embedder
-    copy: EmbedderCopy
-    workers: RayWorkers
-
-    @property
-    def name(self) -> str:
-        return self.here.name
-
-    @property
-    def dim(self) -> int:
-        return self.here.dim
-
-    @property
-    def window(self) -> int:
-        return self.here.window
-
-    def tokens(self, text: str) -> int:
-        return self.here.tokens(text)
-
-    async def passages(self, texts: Sequence[str]) -> np.ndarray:
-        parts = [texts[first : first + PER_TASK] for first in range(0, len(texts), PER_TASK)]
-        gpus = self.workers.embedder_gpus
-        try:
-            async with asyncio.TaskGroup() as group:
-                embedding = [
-                    group.create_task(self.workers.run(embed_passages, self.copy, part, gpus=gpus)) for part in parts
-                ]
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from failed  # the first error suffices; the other tasks were cancelled
-        return np.concatenate([each.result() for each in embedding])
-
-    async def queries(self, texts: Sequence[str]) -> np.ndarray:
-        return await self.here.queries(texts)
 
 
 @dataclass(frozen=True, slots=True)

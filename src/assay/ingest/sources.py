@@ -80,10 +80,9 @@ def _there(path: Path) -> Path:
     """The path with `~` expanded. UserError if it does not exist."""
     try:
         path = path.expanduser()
+        there = path.exists()
     except RuntimeError as error:
         raise UserError(f"{str(path)!r} begins with the home folder of somebody who is not known here.") from error
-    try:
-        there = path.exists()
     except OSError as error:
         raise UserError(f"{str(path)!r} cannot be opened: {error.strerror}.") from error
     if not there:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from assay.core.types import Document, Passage
 from assay.ingest.parsed import FileLimits, Parsed, Unreadable
 from assay.ingest.pdf.ocr import OcrReader
@@ -32,12 +34,14 @@ class DocumentReader(Protocol):
 class IngestEngine:
     """What does the work, and how much of it is under way at the same time.
 
+    embedder: its name
     batch: passages that are embedded together
     """
 
     reader: DocumentReader
     split: Callable[[Document], Awaitable[list[Passage]]]
-    embedder: Embedder
+    embedder: str
+    embed: Callable[[Sequence[str]], Awaitable[np.ndarray]]
     files_at_once: int = 1
     batch: int = BATCH
 
@@ -64,7 +68,7 @@ class LocalWorkers:
         async def split(document: Document) -> list[Passage]:
             return await asyncio.to_thread(split_passages, document, embedder.tokens, size, overlap)
 
-        return IngestEngine(self.reader, split, embedder)
+        return IngestEngine(self.reader, split, embedder.name, embedder.passages)
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ from assay.agent.toolbox.search import recall, search, search_all
 from assay.answer import revise as revising
 from assay.answer.checking.judge import unchanged_evidence
 from assay.core.errors import ToolError
-from assay.core.events import RULES, Call, Decided, Event, Found, Revised, RevisionCause, Route, StopReason
+from assay.core.events import RULES, Call, Decided, Event, Found, Judged, Revised, RevisionCause, Route, StopReason
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Claim, Document
@@ -122,12 +122,17 @@ def _calls_for_set(run: Run, wanted: Sequence[Mapping[str, str | bool]]) -> tupl
 
 
 def matching_unread(run: Run) -> tuple[str, ...]:
-    """For a question about a whole set: the documents with good evidence that were not read to their end, nor tried."""
+    """For a question about a whole set: the documents to be read to their end that were not tried. A judge names them;
+    without its word, all that have good evidence."""
     if not run.every:
         return ()
-    tried = {str(call.arguments.get("document")) for call in run.calls if call.tool == read_rest.name}
-    matching = dict.fromkeys(each.passage.doc_id for each in run.evidence if each.score >= MATCHES)
-    return tuple(each for each in matching if each not in tried)
+    judged = next((event for event in reversed(run.events) if isinstance(event, Judged) and event.by != RULES), None)
+    matching = (each.passage.doc_id for each in run.evidence if each.score >= MATCHES)
+    return tuple(each for each in dict.fromkeys(judged.read if judged else matching) if each not in tried_to_read(run))
+
+
+def tried_to_read(run: Run) -> frozenset[str]:
+    return frozenset(str(call.arguments.get("document")) for call in run.calls if call.tool == read_rest.name)
 
 
 async def _request_choice(run: Run, context: RunContext) -> tuple[ToolChoice, str] | NoReply:

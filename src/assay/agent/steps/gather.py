@@ -118,9 +118,11 @@ def _batches(run: Run, context: RunContext) -> list[tuple[Found, ...]]:
 def _judges_too(run: Run, context: RunContext, groups: Sequence[Sequence[Found]]) -> bool:
     """Whether the request that weighs also asks if there is enough: one request weighs all, and one capable model has
     both roles."""
+    if len(groups) != 1 or run.plan is None or not one_model(run, Role.weigh, Role.judge):
+        return False
     window = context.window(Role.weigh)
-    one = len(groups) == 1 and run.plan is not None and one_model(run, Role.weigh, Role.judge)
-    return one and weigh.leaves_room(groups[0], window, window // SO_FAR)
+    known = _so_far(run, context.dated_titles(run), window // SO_FAR)
+    return weigh.leaves_room(groups[0], window, estimate_tokens(known))
 
 
 async def judged_with_weighing(run: Run, context: RunContext) -> tuple[Sufficiency, str, Mapping[str, Passage]] | None:
@@ -159,14 +161,16 @@ async def _ask(run: Run, context: RunContext, group: Sequence[Found], *, judges:
 
     def build_prompt(room: int) -> Mapping[str, str]:
         so_far = _so_far(run, titles, min(room, context.window(Role.weigh) // SO_FAR)) if judges else ""
-        return weigh.build_prompt(run.question, parts, group, titles, mark(run), room, so_far)
+        return weigh.build_prompt(run.question, parts, group, titles, mark(run), room, so_far, whole_set=run.every)
 
     return await context.ask(
         Role.weigh,
         "weigh",
         JudgedWeights if judges else Weights,
         build_prompt,
-        schema=weigh.schema(len(group), steps, [each.key for each in run.evidence] if judges else ()),
+        schema=weigh.schema(
+            len(group), steps, [each.key for each in run.evidence] if judges else (), whole_set=run.every
+        ),
         documents=sorted({each.passage.doc_id for each in (*group, *(run.evidence if judges else ()))}),
         max_tokens=150 + weigh.REPLY * len(group) + (weigh.JUDGING if judges else 0),
     )

@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from assay import prompts
 from assay.agent import prompt_window
 from assay.agent.context import Limits, RunContext, run_before
-from assay.agent.steps.decide import COMPUTED, computes, matching_unread
+from assay.agent.steps.decide import COMPUTED, computes, matching_unread, tried_to_read
 from assay.agent.steps.gather import judged_with_weighing
 from assay.agent.toolbox.documents import some
-from assay.answer.weigh import JUDGING, VALUES, Sufficiency, evidence_key, judgement_schema
+from assay.answer.weigh import JUDGING, VALUES, Sufficiency, evidence_key, judgement_schema, judging_instructions
 from assay.core.events import (
     ANSWER_NOW,
     RULES,
@@ -59,10 +58,8 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if run.route is Route.one_shot or (run.route is Route.lookup and (said is None or not becomes_research(run))):
         yield Judged(True, (), "a look-up takes what one search finds")
         return
-    unread = matching_unread(run)
-    was_enough = run.judged is not None and run.judged.by != RULES and not run.judged.missing
-    if run.every and (unread or (was_enough and not _new_evidence(run))) and said is None:
-        yield _judge_set(run, unread)  # first every document that matches is read to its end
+    if run.every and said is None and not _new_evidence(run) and run.judged is not None and not run.judged.missing:
+        yield _judge_set(run, matching_unread(run))
         return
     if said is None and run.judged is not None and not _new_evidence(run):
         yield Judged(run.judged.enough, run.judged.missing, "nothing new was found")
@@ -76,8 +73,8 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     for each in bindings(before, judged, said[2] if said else {}):
         if each[0] not in run.bound:
             yield StepAnswered(*each, by)
-    if judged.enough and unread:
-        yield replace(_judge_set(run, unread), by=by)
+    if judged.enough and (read := _documents_to_read(run, judged, said[2] if said else {})):
+        yield replace(_judge_set(run, read), by=by, read=read)
         return
     if run.route is Route.lookup and not judged.enough:
         yield _as_research(run, "the look-up did not find everything")
@@ -93,7 +90,7 @@ async def _ask(run: Run, context: RunContext) -> tuple[Sufficiency, str] | NoRep
         "judge",
         Sufficiency,
         lambda room: _build_prompt(run, context, room),
-        schema=judgement_schema(Sufficiency, steps, [each.key for each in run.evidence]),
+        schema=judgement_schema(Sufficiency, steps, [each.key for each in run.evidence], whole_set=run.every),
         documents=sorted({each.passage.doc_id for each in run.evidence}),
         max_tokens=JUDGING,
     )
@@ -125,6 +122,13 @@ def _new_evidence(run: Run) -> bool:
     return True
 
 
+def _documents_to_read(run: Run, judged: Sufficiency, shown: Mapping[str, Passage]) -> tuple[str, ...]:
+    """The documents that a judge wants read to their end, and that were not tried."""
+    passages = {each.key: each.passage for each in run.evidence} | dict(shown)
+    wanted = dict.fromkeys(passages[each].doc_id for each in judged.read if each in passages)
+    return tuple(each for each in wanted if run.every and each not in tried_to_read(run))
+
+
 def _judge_set(run: Run, unread: Sequence[str]) -> Judged:
     """A whole set is complete when every document with evidence was read to its end, as far as that can be done."""
     if unread:
@@ -137,7 +141,7 @@ def _judge_set(run: Run, unread: Sequence[str]) -> Judged:
 
 def _build_prompt(run: Run, context: RunContext, room: int) -> Mapping[str, str]:
     fixed = {
-        "enough": prompts.template("enough"),
+        "enough": judging_instructions(whole_set=run.every),
         "question": run.question,
         "steps": prompt_window.render_steps(run),
     }

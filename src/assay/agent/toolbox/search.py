@@ -3,7 +3,9 @@ for the rules."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+from collections import Counter
 from dataclasses import replace
 from datetime import date
 from functools import wraps
@@ -169,7 +171,7 @@ async def search_all(
     matching, dry = await _exhausted(context, query, where)
     rows = await _rows_beside(context, matching)
     everything = [*matching, *rows]
-    given = everything[: context.most]
+    given = everything if len(everything) <= context.most else _best_of_each_first(everything)[: context.most]
     left = len(everything) - len(given)
     if not given:
         return Result((), nothing(limited=where != EVERYTHING, undated=left_out), undated=left_out)
@@ -178,7 +180,26 @@ async def search_all(
     if rows:
         note += f", with {len(rows)} more from the tables they stand in"
     note += f"; {len(given)} returned, {left} left" if left else "; all returned"
-    return Result(as_found(given), note, left=left, undated=left_out)
+    return Result(as_found(given), note, left=left, whole=await _whole(context, given), undated=left_out)
+
+
+def _best_of_each_first(hits: list[Hit]) -> list[Hit]:
+    """The best passage of every document, then the second best: a cut leaves no document out."""
+    places: Counter[str] = Counter()
+    ranked: list[tuple[int, Hit]] = []
+    for hit in hits:
+        ranked.append((places[hit.passage.doc_id], hit))
+        places[hit.passage.doc_id] += 1
+    return [hit for _, hit in sorted(ranked, key=lambda pair: pair[0])]
+
+
+async def _whole(context: ToolContext, given: list[Hit]) -> tuple[str, ...]:
+    """The documents of which every passage was returned."""
+    returned = {hit.passage.id for hit in given}
+    documents = dict.fromkeys(hit.passage.doc_id for hit in given)
+    passages = await asyncio.gather(*(context.passages(each) for each in documents))
+    pairs = zip(documents, passages, strict=True)
+    return tuple(each for each, own in pairs if all(hit.passage.id in returned for hit in own))
 
 
 async def _exhausted(context: ToolContext, query: str, where: Filter) -> tuple[list[Hit], bool]:

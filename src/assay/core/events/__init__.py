@@ -374,6 +374,7 @@ class Judged:
     surprise: bool = False
     fallback: Fallbacks = None
     searches: tuple[str, ...] = omitted_when_empty(())
+    read: tuple[str, ...] = omitted_when_empty(())  # documents of a set that are to be read to their end
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,11 +251,9 @@ class Bucket:
         return tuple(limits)
 
     def find(self, name: str) -> str | None:
-        import obstore
-
         with plain_errors(self.address):
             try:
-                return bytes(obstore.get(self._objects, f"{name}.table").bytes()).decode()
+                return bytes(self._objects.get(f"{name}.table").bytes()).decode()
             except FileNotFoundError:
                 return None
 
@@ -263,51 +261,41 @@ class Bucket:
         return await connect(self.address.rstrip("/"), {"allow_http": "true"} if endpoint()[:5] == "http:" else None)
 
     async def create(self, name: str, dim: int) -> None:
-        import obstore
-
         with plain_errors(self.address):
             await self.drop(name)  # what a process that was killed has left
             table = f"{name}.{uuid.uuid4().hex[:12]}"
             await new_table(await self.connect(), table, dim)
-            await obstore.put_async(self._objects, f"{name}.table", table.encode(), mode="create")
+            await self._objects.put_async(f"{name}.table", table.encode(), mode="create")
 
     async def drop(self, name: str) -> None:
-        import obstore
-
         with plain_errors(self.address):
             await self._delete(f"{name}.table")  # first: nobody opens a table that is half deleted
-            listed = await obstore.list_with_delimiter_async(self._objects)
+            listed = await self._objects.list_with_delimiter_async()
             for table in listed["common_prefixes"]:
                 if table.startswith(f"{name}."):
-                    async for objects in obstore.list(self._objects, f"{table}/"):
-                        await obstore.delete_async(self._objects, [each["path"] for each in objects])
+                    async for objects in self._objects.list(f"{table}/"):
+                        await self._objects.delete_async([each["path"] for each in objects])
         await self.unmark(name)
 
     def lock(self, name: str, patience: float) -> AbstractAsyncContextManager[None]:
         return shared_lease(self.locks / f"{name}.lock", self.database, f"lance table {name}", patience)
 
     async def files(self, table: str, part: str) -> list[str]:
-        import obstore
-
         with plain_errors(self.address):
-            listed = await obstore.list_with_delimiter_async(self._objects, f"{table}.lance/{part}/")
+            listed = await self._objects.list_with_delimiter_async(f"{table}.lance/{part}/")
         return [each["path"].rpartition("/")[2] for each in listed["objects"]]
 
     async def flush(self, table: str, since: float) -> None:
         """An object is durable when its upload has ended."""
 
     async def mark(self, name: str) -> None:
-        import obstore
-
         with plain_errors(self.address):
-            await obstore.put_async(self._objects, f"{name}.erase", b"")
+            await self._objects.put_async(f"{name}.erase", b"")
 
     async def is_marked(self, name: str) -> bool:
-        import obstore
-
         with plain_errors(self.address):
             try:
-                await obstore.head_async(self._objects, f"{name}.erase")
+                await self._objects.head_async(f"{name}.erase")
             except FileNotFoundError:
                 return False
         return True
@@ -325,10 +313,8 @@ class Bucket:
         return open_bucket(self.address)
 
     async def _delete(self, key: str) -> None:
-        import obstore
-
         with suppress(FileNotFoundError):
-            await obstore.delete_async(self._objects, key)
+            await self._objects.delete_async(key)
 
 
 TablePlace = Folder | Bucket

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -22,6 +22,7 @@ import pypdfium2.raw as raw
 
 from assay.core.types import SEAMS
 from assay.ingest import parsed
+from assay.ingest.formats.archive import LOCKED
 from assay.ingest.metadata.fill import read_front_page
 from assay.ingest.parsed import FileLimits, HiddenText, PageBox, Parsed, Refused, Status
 from assay.ingest.pdf.build_text import PdfText, build_text, fold_title
@@ -54,7 +55,7 @@ class PdfReading:
     built: PdfText
     sheets: tuple[PageContent, ...]
     meta: dict[str, str]
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def hidden(self) -> Iterator[HiddenText]:
@@ -73,14 +74,10 @@ class PdfReading:
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     reading = read(data, limits)
     built = reading.built
-    if not built.text.strip():
-        scanned = bool(reading.pictures) or any(sheet.unmapped for sheet in reading.sheets)
-        raise (
-            Refused(Status.scanned, SCANNED)
-            if scanned
-            else Refused(Status.empty, "Its pages are blank; check that this is the right file.")
-        )
-    if len(reading.pictures) >= 0.9 * len(reading.sheets):
+    blank = not built.text.strip()
+    if blank and not reading.pictures and not any(sheet.unmapped for sheet in reading.sheets):
+        raise Refused(Status.empty, "Its pages are blank; check that this is the right file.")
+    if blank or len(reading.pictures) >= 0.9 * len(reading.sheets):
         raise Refused(Status.scanned, SCANNED)
     facts, body = read_front_page(built.text, built.sections, built.front, reading.meta)
     return Parsed(
@@ -103,9 +100,7 @@ def open_document(data: bytes) -> pdfium.PdfDocument:
         pages = len(document)
     except pdfium.PdfiumError as problem:
         if getattr(problem, "err_code", None) in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
-            raise Refused(
-                Status.encrypted, "It is locked with a password; save a copy without one and add that."
-            ) from problem
+            raise Refused(Status.encrypted, LOCKED) from problem
         raise Refused(
             Status.corrupt, "It is damaged and cannot be opened as a PDF; get a fresh copy or print it to PDF again."
         ) from problem
@@ -117,11 +112,7 @@ def open_document(data: bytes) -> pdfium.PdfDocument:
 def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReading:
     """Parse the document. Raises `Refused` if there is nothing to read. Pages outside `only` are treated as blank."""
     with closing(open_document(data)) as document:
-        if len(document) > limits.pages:
-            why = (
-                f"It has {len(document):,} pages, more than the limit of {limits.pages:,}; split it or raise the limit."
-            )
-            raise Refused(Status.too_large, why)
+        limits.check(pages=len(document))
         sheets, broken, unread = _sheets(document, limits, only, has_layered_forms(data))
         outline, meta = _outline(document), _declared(document)
     pages = [split_runs(sheet.words) for sheet in sheets]
@@ -138,9 +129,9 @@ def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReadi
     built = build_text(lines, turned, [sheet.height for sheet in sheets], outline)
     if built.seams:
         meta[SEAMS] = " ".join(map(str, built.seams))
-    reading = PdfReading(built, tuple(sheets), meta, ())
+    reading = PdfReading(built, tuple(sheets), meta)
     cut = [TOO_LONG.format(read=len(sheets) - unread, all=len(sheets), seconds=limits.seconds)] if unread else []
-    return PdfReading(built, tuple(sheets), meta, (*cut, *_warnings(reading, broken)))
+    return replace(reading, warnings=(*cut, *_warnings(reading, broken)))
 
 
 def _sheets(
@@ -166,11 +157,7 @@ def _sheets(
         finally:
             raw.FPDF_ClosePage(page)
         characters += sum(len(word.text) + 1 for word in sheets[-1].words)
-        if characters > limits.characters:
-            raise Refused(
-                Status.too_large,
-                f"It holds more than {limits.characters:,} characters; split it or raise the limit on characters.",
-            )
+        limits.check(characters=characters)
     if broken == len(sheets):
         raise Refused(Status.corrupt, "None of its pages can be opened; get a fresh copy or print it to PDF again.")
     return sheets, broken, unread
