@@ -140,6 +140,12 @@ def test_a_change_names_two_cells_and_its_direction():
     )
 
 
+def test_cells_of_two_things_at_one_time_are_no_change():
+    cost = ClaimedCell(ONE, "r2c2", "cost of sales", "2021", "Harrow Tides", "18,795 million", "up")
+    text = "Net sales grew to 35,355 million in 2021, and cost of sales to 18,795 million."
+    assert ruled(text, replace(SALES, direction="up"), cost).verdict is Verdict.partial
+
+
 def test_the_direction_of_losses_is_left_to_the_judge():
     grew = ClaimedCell(ONE, "r4c1", "loss on ships", "2022", "", "2,724 million", "up")
     before = ClaimedCell(ONE, "r4c3", "loss on ships", "2020", "", "389 million")

@@ -16,6 +16,7 @@ from terminal import Typed
 from assay.core.access import LOCAL
 from assay.core.errors import StoreError, UserError
 from assay.core.events import Asked, Stopped, StopReason
+from assay.core.settings import load_settings
 from assay.governance.audit.verify import verify
 from assay.store import document_list, documents, schema
 from assay.store.access import grants
@@ -110,7 +111,23 @@ def test_the_command_moves_the_state_and_everything_goes_on(noted: Workspace, ty
     checked = typed("doctor")
     assert checked.code == 0 and "state: PostgreSQL " in checked.out
     assert len(typed("runs").out.splitlines()) == 1  # the round that it tries is kept elsewhere
-    assert typed("migrate", "--to", "file").code == 0 and asked in typed("runs").out
+    refused = typed("migrate", "--to", "file")
+    assert refused.code == 2 and "--delete-source" in refused.err and load_settings(noted.path).state
+    kept = typed("migrate", "--to", "file", "--keep-source")
+    assert "keeps a copy of everything" in kept.out and asked in typed("runs").out
+    first = noted.documents.listing()[0].name
+    assert "postgresql://" in typed("erase", first, "--yes").err, "an erasure names the copy"
+
+
+def test_a_move_back_to_a_file_deletes_the_copy_on_the_server(noted: Workspace, typed: Typed):
+    address = new_database()
+    assert typed("migrate", "--to", address).code == 0
+    done = typed("migrate", "--to", "file", "--delete-source")
+    assert done.code == 0 and "deleted from the server" in done.out
+    with pytest.raises(UserError, match="There is no workspace in the database"):
+        open_store(address, create=False)
+    first = noted.documents.listing()[0].name
+    assert "postgresql://" not in typed("erase", first, "--yes").err
 
 
 def test_the_command_moves_the_index_to_the_server_and_searches_go_on(noted: Workspace, typed: Typed):
@@ -120,7 +137,7 @@ def test_the_command_moves_the_index_to_the_server_and_searches_go_on(noted: Wor
     assert done.code == 0 and sum(json.loads(done.out)["passages"].values()) > 2
     assert json.loads(typed("search", "orpiment", "--json").out)[0]["document"] == before[0]["document"]
     assert "pgvector" in typed("doctor").out
-    refused = typed("migrate", "--to", "file")
+    refused = typed("migrate", "--to", "file", "--delete-source")
     assert refused.code == 2 and "assay migrate --index lance" in refused.err
     assert typed("migrate", "--index", "lance").code == 0
     assert json.loads(typed("search", "orpiment", "--json").out) == before

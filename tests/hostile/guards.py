@@ -34,7 +34,7 @@ INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_host
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
 OFFERS = "tests/hostile/test_offers.py"
 FORGED, COPIES = "tests/hostile/test_forged_erasure.py", "tests/hostile/test_erased_copies.py"
-RIGHTS = "tests/hostile/test_recorded_rights.py"
+RIGHTS, PLACES = "tests/hostile/test_recorded_rights.py", "tests/hostile/test_every_place.py"
 RESTORED, SHARED = "tests/hostile/test_restored.py", "tests/hostile/test_shared_originals.py"
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
@@ -519,9 +519,9 @@ GUARDS = (
     Guard(
         "the name of the command line is reserved",
         "store/access/members.py",
-        "    if name == LOCAL.id:\n",
+        "    if looks_local(name):\n",
         "    if False:\n",
-        f"{ACCOUNTS}::test_nobody_is_added_under_the_name_of_the_command_line",
+        f"{ACCOUNTS}::test_nobody_is_added_under_what_reads_like_the_name_of_the_command_line",
     ),
     Guard(
         "a new person inherits nothing of a former one",
@@ -581,6 +581,20 @@ GUARDS = (
         f"{COPIES}::test_the_same_bytes_that_are_added_elsewhere_while_they_are_erased_here_are_kept_there",
     ),
     Guard(
+        "evaluations are erased too",
+        "workspace/services/records.py",
+        "        scrub_evaluations(store, self.context.path)\n",
+        "",
+        f"{PLACES}::test_what_is_erased_is_in_no_place_of_the_list_and_nowhere_else",
+    ),
+    Guard(
+        "digests of records are salted",
+        "store/runs/records.py",
+        "plain | {SALT: store.new_id()}",
+        "plain",
+        f"{PLACES}::test_erased_words_cannot_be_confirmed_by_their_digest",
+    ),
+    Guard(
         "rights are held against the record",
         "governance/audit/verify.py",
         "            found += _right_faults(connection)\n",
@@ -625,7 +639,7 @@ GUARDS = (
     Guard(
         "a shared knowledge base is searched only when it is accepted",
         "store/access/offers.py",
-        "accepted = [base for base in found if answers.get(base.id)]",
+        "accepted = [base for base in found if said.get(base.id)]",
         "accepted = found",
         f"{OFFERS}::test_what_somebody_shares_is_in_no_search_and_no_list_before_it_is_accepted",
     ),

@@ -189,6 +189,7 @@ ELSEWHERE = frozenset(
     {
         "GET /api/shared-threads/{thread}",
         "POST /api/folders",
+        "POST /api/shared-threads/{thread}",
         "POST /api/model/preview",
         "POST /api/model/test",
         "POST /api/threads/{thread}/readers",

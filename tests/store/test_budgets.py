@@ -250,7 +250,7 @@ def test_a_workspace_of_version_1_gets_the_same_table_as_a_new_one_after_a_backu
     older(path, 1).close()
     opened = open_store(path, create=False)
     assert version_of(opened) == VERSION
-    assert (tmp_path / "state-version-1.bak").exists()
+    assert [file.name for file in tmp_path.glob("*.bak")] == ["state-version-1.bak"], "one copy, whatever the steps"
     for look in ("get_columns", "get_indexes", "get_pk_constraint"):
         made, migrated = (getattr(inspect(each.engine), look)("spending") for each in (fresh, opened))
         assert str(made) == str(migrated)

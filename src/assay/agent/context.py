@@ -136,9 +136,10 @@ class Log:
 
     async def unseen(self) -> Sequence[Event]:
         """Events added since the last call, now on disk."""
+        run = self.run  # a reply that comes while this waits is not on disk yet
         await self.flushed()
-        new = self.run.events[self._shown :]
-        self._shown = len(self.run.events)
+        new = run.events[self._shown :]
+        self._shown = len(run.events)
         return new
 
     def recorded_reply(self, request: str) -> ModelReplied | None:

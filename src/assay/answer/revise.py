@@ -159,7 +159,8 @@ def _read_one(
         kept = with_proofs(replace(as_it_was, cites=more), revision, known)
         argument = " ".join(revision.argument.split())[:400]
         changed = kept != as_it_was or argument or _is_open(claim)
-        return Revised(place, kept if changed else None, argument or claim.why, by, RevisionCause.kept)
+        why = argument if changed else claim.why  # what was wrong with it is no argument for it
+        return Revised(place, kept if changed else None, why, by, RevisionCause.kept)
     if not found[0].cites:
         return Revised(place, None, "what was written instead cites nothing", by)
     if revision.action == "hedge":

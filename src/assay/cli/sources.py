@@ -177,7 +177,7 @@ def _print_report(gone: ErasureReport, json: bool) -> None:
     if not gone.whole:
         say("Another process is reading: the last of it goes when the workspace is next opened.")
     if gone.backups:
-        say("These earlier backups still contain it. Delete them, or replace them with `assay backup`:")
+        say("These copies still contain it. Delete them, or replace them with `assay backup`:")
         for backup in gone.backups:
             say(f"  {backup.path} ({backup.at[:10]})")
 

@@ -21,7 +21,7 @@ from assay.governance.backup import restore as unpack
 from assay.models.factory import embedder_setting
 from assay.workspace.facade import STATE, has_workspace
 from assay.workspace.facade import Workspace as Opened
-from assay.workspace.stored import SCHEME
+from assay.workspace.stored import SCHEME, former_states
 
 # Everything Assay puts into a workspace. Only these are deleted, the state last, so that a second attempt can finish.
 FOLDERS = ("index", "originals", "uploads", "evaluations")
@@ -53,11 +53,13 @@ def info(workspace: Workspace = None, json: Json = False) -> None:
             "passages": sum(entry.passages for entry in entries if entry.standing == "ready"),
             "embedder": embedder_setting(opened.settings),
             "cached_vectors": opened.records.cached_vectors(),
+            "former_states": [path.name for path in former_states(opened.path)],
             "bytes": {part: _size(opened.path / part) for part in ("state.db", "index", "originals", "cache.db")},
         }
     sizes = [f"{part} {size / 1e6:.1f} MB" for part, size in facts["bytes"].items()]
     words = {
-        name: ", ".join(each) if isinstance(each, list) else each for name, each in (facts | {"bytes": sizes}).items()
+        name: ", ".join(each) or "none" if isinstance(each, list) else each
+        for name, each in (facts | {"bytes": sizes}).items()
     }
     print_result(json, facts, (f"{name.replace('_', ' ')}: {each}" for name, each in words.items()))
 
@@ -112,6 +114,13 @@ def migrate(
     blobs: Annotated[
         str, typer.Option(help="Move the stored originals: a PATH, s3://BUCKET/PREFIX, or `folder` for the workspace.")
     ] = "",
+    delete_source: Annotated[
+        bool | None,
+        typer.Option(
+            "--delete-source/--keep-source",
+            help="With `--to file`: delete the state from the server, or keep it there as a copy that erasures do not reach.",
+        ),
+    ] = None,
     workspace: Workspace = None,
     json: Json = False,
 ) -> None:
@@ -125,6 +134,11 @@ def migrate(
         raise UserError(
             "Say what to move: the state with `--to ADDRESS`, the search index with `--index ENGINE`, or the stored "
             "originals with `--blobs PLACE`."
+        )
+    if to == TO_FILE and delete_source is None:
+        raise UserError(
+            "After the move the database still has everything, and erasures do not reach it. Say --delete-source to delete it "
+            "there, or --keep-source to keep it as a copy."
         )
     with open_workspace(workspace) as opened:
         folder = opened.path
@@ -140,9 +154,11 @@ def migrate(
                 many = f"{sum(moved.values()):,} passages of {len(moved)} knowledge bases"
                 words = f"Moved {many}; both copies were equal."
             else:
-                moved = _move_state(opened, to)
+                moved = _move_state(opened, to, delete_source=bool(delete_source))
                 data = {"to": TO_FILE if to == TO_FILE else "postgresql", "rows": moved}
-                kept = "" if to == TO_FILE else " The former file is kept as state-version-moved.bak."
+                kept = " The former file is kept as state-version-moved.bak."
+                if to == TO_FILE:
+                    kept = " They were deleted from the server." if delete_source else f" {KEPT_ON_SERVER}"
                 words = f"Moved {sum(moved.values()):,} rows in {len(moved)} tables; both copies are equal.{kept}"
     if to and to != TO_FILE:  # an erasure deletes copies with this name
         (folder / STATE).rename(folder / "state-version-moved.bak")
@@ -159,11 +175,16 @@ def server_lock(folder: Path, taken: UserError) -> BaseFileLock:
     return lock
 
 
-def _move_state(opened: Opened, to: str) -> dict[str, int]:
+KEPT_ON_SERVER = "The server keeps a copy of everything: erasures do not reach it, and name it."
+
+
+def _move_state(opened: Opened, to: str, *, delete_source: bool) -> dict[str, int]:
     if opened.settings.index == "postgres":
         raise UserError("The search index is in the same database. Move it first: `assay migrate --index lance`.")
     moved = opened.records.move_state("" if to == TO_FILE else to)
     write_settings(opened.path, {"state": "" if to == TO_FILE else to})
+    if to == TO_FILE and delete_source:
+        opened.records.delete_former_state()  # last: until the setting is changed, it is the one in use
     return moved
 
 

@@ -20,6 +20,7 @@ from assay.core.types import Outcome, file_name
 from assay.evaluate.cases import Case
 from assay.evaluate.grading import MODEL, Ask, Graded, grade, grade_by_model, with_model_grade, with_person_grade
 from assay.workspace.facade import Workspace
+from assay.workspace.text_places import EVALUATIONS
 from assay.workspace.types import AskOptions
 
 Report = Callable[[str], None]
@@ -159,7 +160,7 @@ def _names(opened: Workspace, run: Run) -> Mapping[str, str]:
     return {each.id: file_name(each.uri) for each in documents if each is not None}
 
 
-FOLDER = "evaluations"
+FOLDER = EVALUATIONS
 
 
 @dataclass(frozen=True, slots=True)

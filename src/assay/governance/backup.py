@@ -15,8 +15,7 @@ from assay.store import documents, facts, jobs
 from assay.store.access import members
 from assay.store.blobs import MARK, ORIGINALS, UPLOADS, Blobs, FolderBlobs, Uploads
 from assay.store.database import Store, copy_state, open_store
-from assay.store.dialect import insert_or_replace
-from assay.store.schema import backups
+from assay.store.erasure import add_backup
 
 RESTORED = "ended when a backup was restored"
 STATE, LEFT_BEHIND = "state.db", ("cache.db",)
@@ -65,9 +64,7 @@ def backup(folder: Path, store: Store, to: Path, blobs: Blobs | None = None, upl
                 if uploads is not None:
                     _add_uploads(archive, store, uploads)
         partial.replace(to)
-        with store.write() as connection:  # so that an erasure can report that this copy exists
-            made = {"path": str(to.resolve()), "at": store.now()}
-            connection.execute(insert_or_replace(backups).values(made))
+        add_backup(store, str(to.resolve()))  # so that an erasure can report that this copy exists
     finally:
         partial.unlink(missing_ok=True)
     return to.stat().st_size

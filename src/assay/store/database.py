@@ -244,13 +244,26 @@ def _bring_up_to_date(store: Store, address: Path | str, migrations: Mapping[int
         return
     file = address if isinstance(address, Path) else None
     with FileLock(file.with_name(".migration.lock")) if file else nullcontext():  # of several processes one migrates
+        if file and (version := version_of(store)) < target:
+            former = file.with_name(f"{file.stem}-version-{version}.bak")
+            if not former.exists():
+                copy_state(store, former)
+            for other in former_states(file.parent):  # one is kept: each holds all texts
+                if other != former:
+                    other.unlink(missing_ok=True)
         while (version := version_of(store)) < target:
-            if file and not (backup := file.with_name(f"{file.stem}-version-{version}.bak")).exists():
-                copy_state(store, backup)
             with store.write() as connection:
                 migrations[version](connection)
                 newer = update(schema.facts).where(schema.facts.c.name == "version").values(value=str(version + 1))
                 connection.execute(newer)
+
+
+FORMER_STATES = ("state-version-*.bak", "state-version-*.part")
+
+
+def former_states(folder: Path) -> list[Path]:
+    """The states that an upgrade or a move has left in a workspace's folder."""
+    return sorted(path for pattern in FORMER_STATES for path in folder.glob(pattern))
 
 
 def copy_state(store: Store, to: Path) -> None:
@@ -297,6 +310,12 @@ def move_state(source: Store, target: Store) -> dict[str, int]:
         if differing:
             raise StoreError(f"The copy is not the same in {', '.join(differing)}; nothing was moved.")
     return copied
+
+
+def delete_state(store: Store) -> None:
+    """Delete the whole state from a database, which then has no workspace."""
+    with store.write() as connection:
+        schema.schema.drop_all(connection)
 
 
 def table_digest(connection: Connection, table: Table) -> str:

@@ -21,7 +21,7 @@ from assay.store.database import Store
 from assay.store.dialect import among, insert_or_replace, parts
 from assay.store.documents import Entry
 from assay.store.runs import records, visibility
-from assay.store.runs.reviews import supersede
+from assay.store.runs.reviews import ReviewState, supersede
 from assay.store.runs.seals import Sign
 from assay.store.runs.visibility import ERASED
 from assay.store.schema import (
@@ -163,12 +163,15 @@ def notes_about(connection: Connection, runs: Collection[str], documents: Collec
 
 def _forget_reviews(connection: Connection, places_by_run: Mapping[str, Sequence[int]]) -> None:
     """Delete review comments, which may quote the answer; an erased answer no longer waits for review."""
-    connection.execute(update(reviews).where(among(reviews.c.run, places_by_run)).values(note="", reasons=[]))
+    own_reviews = among(reviews.c.run, places_by_run)
+    connection.execute(update(reviews).where(own_reviews).values(note="", reasons=[]))
     last = select(recorded.c.run, func.max(recorded.c.seq).label("seq")).group_by(recorded.c.run)
     own = (among(recorded.c.run, places_by_run), recorded.c.kind.in_(stored_kinds(AwaitingReview)))
     supersede(
         connection, [row.run for row in connection.execute(last.where(*own)) if row.seq in places_by_run[row.run]]
     )
+    over = reviews.c.state.in_((ReviewState.superseded, ReviewState.delivered, ReviewState.rejected))
+    connection.execute(update(reviews).where(own_reviews, over).values(seal=""))  # a digest of what the answer said
 
 
 def _forget_reports(connection: Connection, base: Base, uris: Collection[str]) -> None:
@@ -258,6 +261,15 @@ def mark_finished(store: Store) -> None:
 def list_backups(store: Store) -> tuple[Backup, ...]:
     """Copies of the workspace made with `assay backup`, newest first."""
     return tuple(Backup(row.path, row.at) for row in store.rows(select(backups).order_by(backups.c.at.desc())))
+
+
+def add_backup(store: Store, path: str) -> None:
+    """Note that a copy of the workspace exists elsewhere."""
+    store.execute(insert_or_replace(backups).values(path=path, at=store.now()))
+
+
+def forget_backup(store: Store, path: str) -> None:
+    store.execute(delete(backups).where(backups.c.path == path))
 
 
 def _mark(connection: Connection, names: Sequence[str]) -> None:

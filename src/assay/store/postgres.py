@@ -139,7 +139,7 @@ def discard_erased(connection: Connection) -> bool:
     (write-ahead segments, replicas, dumps) is its operator's to delete."""
     connection.rollback()
     unlocked = connection.execution_options(isolation_level="AUTOCOMMIT", assay_unlocked=True)
-    for name in ("payloads", "texts", "tables", "documents"):
+    for name in ("payloads", "texts", "tables", "documents", "job_files", "reviews"):
         unlocked.execute(text(f"VACUUM FULL {name}"))
     return True
 

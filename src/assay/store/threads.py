@@ -12,6 +12,7 @@ from assay.core.access import Principal
 from assay.core.errors import Missing, UserError
 from assay.core.events import Granted
 from assay.core.printable import clean_text
+from assay.store.access import offers
 from assay.store.database import Store
 from assay.store.dialect import insert_new
 from assay.store.runs.records import note
@@ -119,6 +120,7 @@ def forget(store: Store, thread: str, who: str) -> None:
         found = _named(connection, thread, who)
         connection.execute(delete(turns_table).where(turns_table.c.thread == found.id))
         connection.execute(delete(grants).where(grants.c.label == found.id))
+        offers.forget_base(connection, found.id)
         connection.execute(delete(threads).where(threads.c.id == found.id))
 
 
@@ -133,6 +135,8 @@ def set_shared(store: Store, thread: str, who: str, name: str, may: bool) -> Non
         change = insert_new(grants).values(label=found.id, name=name) if may else delete(grants).where(own)
         if connection.execute(change).rowcount:
             note(connection, store, Granted(found.id, name, may, who))
+        if may:
+            offers.accept_if_operators(connection, found.id, [name], who)
 
 
 def readers(store: Store, thread: str, who: str) -> list[str]:
@@ -142,11 +146,27 @@ def readers(store: Store, thread: str, who: str) -> list[str]:
         return list(connection.scalars(select(grants.c.name).where(grants.c.label == found.id).order_by(grants.c.name)))
 
 
-def shared_with(store: Store, principal: Principal) -> list[Thread]:
-    """Threads of others that this user may read, most recently used first."""
+def shared_with(store: Store, principal: Principal) -> tuple[list[Thread], list[tuple[Thread, bool]]]:
+    """Threads of others that this user has accepted, most recently used first; and those that are only offered, with whether
+    they were declined."""
     granted = select(grants.c.label).where(grants.c.name.in_(sorted(principal.names)))
     shared = select(threads, _TURNS.label("turns")).where(threads.c.id.in_(granted), threads.c.who != principal.id)
-    return [Thread(**row) for row in store.mappings(shared.order_by(threads.c.updated.desc(), threads.c.id))]
+    with store.read() as connection:
+        rows = connection.execute(shared.order_by(threads.c.updated.desc(), threads.c.id)).mappings().all()
+        said = offers.answers(connection, principal)
+    found = [Thread(**row) for row in rows]
+    return [each for each in found if said.get(each.id)], [
+        (each, each.id in said) for each in found if not said.get(each.id)
+    ]
+
+
+def answer_offer(store: Store, principal: Principal, thread: str, accepted: bool) -> None:
+    """Accept a thread that somebody shares; or decline it, or leave it."""
+    mine, offered = shared_with(store, principal)
+    if thread not in {each.id for each in (*mine, *(each for each, _ in offered))}:
+        raise Missing(f"There is no thread called {thread!r} that is shared with you.")
+    with store.write() as connection:
+        offers.record(connection, thread, f"user:{principal.id}", accepted)
 
 
 def one_line(words: str) -> str:

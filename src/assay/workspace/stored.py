@@ -3,7 +3,7 @@
 from assay.store.access.grants import GROUP, USER, NameTaken, check_grantee, grant_of
 from assay.store.access.members import FORMER, Member, is_valid_group_name, is_valid_name
 from assay.store.blobs import SCHEME, Blobs, Uploads, is_bucket, open_blobs
-from assay.store.database import STATE, ChangeListener, Store, open_store
+from assay.store.database import STATE, ChangeListener, Store, former_states, open_store
 from assay.store.document_list import SHOWN, Counted, Head
 from assay.store.documents import READY, REPLACED, Entry
 from assay.store.jobs import CANCELLED, DONE, FAILED, Job, JobFile
@@ -19,6 +19,6 @@ __all__ = [
     "CANCELLED", "DONE", "FAILED", "FORMER", "GROUP", "LEASE", "READY", "REPLACED", "SCHEME", "SHOWN", "STATE", "USER",
     "WITHHELD_ANSWER", "WITHHELD_REASON", "Blobs", "ChangeListener", "Counted", "Entry", "EstimateRange", "Fact", "Head", "Job",
     "JobFile", "ListedRun", "Member", "NameTaken", "Record", "RunProgress", "Store", "Thread", "Uploads", "WorkEstimate",
-    "check_grantee", "documents_in", "grant_of", "is_bucket", "is_elsewhere", "is_valid_group_name", "is_valid_name",
-    "open_blobs", "open_store", "this_process",
+    "check_grantee", "documents_in", "former_states", "grant_of", "is_bucket", "is_elsewhere", "is_valid_group_name",
+    "is_valid_name", "open_blobs", "open_store", "this_process",
 ]  # fmt: skip

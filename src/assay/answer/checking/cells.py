@@ -167,10 +167,18 @@ def _direction_differences(cells: Sequence[ClaimedCell], read: dict[ClaimedCell,
         way = DIRECTIONS.get(after.direction.strip().lower())
         if way is None or before not in read or after not in read:
             continue
+        if not _may_change(read[before], read[after]):
+            continue
         old, new = sorted((read[before], read[after]), key=lambda each: max(_cell_years(each), default=0))
         pair = [each.numbers[0].value for each in (old, new) if each.numbers and "(" not in each.cell.text]
         if len(pair) == 2 and min(pair) >= 0 and (pair[1] > pair[0]) - (pair[1] < pair[0]) != way:
             yield f"from “{old.cell.facts.line}” to “{new.cell.facts.line}” is not “{after.direction}”"
+
+
+def _may_change(before: _Read, after: _Read) -> bool:
+    """Whether two cells are of one thing at two times: a row in two columns, or cells of different years."""
+    years = _cell_years(before), _cell_years(after)
+    return before.cell.row.label == after.cell.row.label or (all(years) and years[0].isdisjoint(years[1]))
 
 
 # --- rows and columns -----------------------------------------------------------------------------------------------

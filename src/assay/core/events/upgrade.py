@@ -19,6 +19,7 @@ FORMER_KINDS: Mapping[str, str] = {
 }
 RECITED = "cited anew, since other evidence says it"
 REVIEW = "review: "
+SALT = "salt"  # beside the fields of an event that is stored (see `store/runs/records.py`)
 DIFFER = "two judgements differ: "
 LISTED = "each of these documents uses these words"
 RULES_STOPPED = {"covered": StopReason.sufficient, "limit": StopReason.searches}
@@ -42,6 +43,7 @@ def read_event(stored: str, data: Data, *, texts: Texts | None = None) -> Event:
     kind = current_kind(stored)
     upgrade = UPGRADES.get(kind)
     try:
+        data = {name: value for name, value in data.items() if name != SALT}
         current = _without_hints(upgrade(dict(data)) if upgrade else data)
     except (TypeError, AttributeError) as error:  # a value of another type than any version has written
         raise ValueError(f"{kind}: {error}") from error

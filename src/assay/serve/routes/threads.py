@@ -8,7 +8,16 @@ from fastapi import APIRouter, Query, Response
 from pydantic import StringConstraints
 
 from assay.serve.run_views import AnswerView, RunView, run_view, shared_answer
-from assay.serve.schemas import NOT_BLANK, Name, PageSize, RequestModel, ResponseModel, StrictFlag, error_responses
+from assay.serve.schemas import (
+    NOT_BLANK,
+    Name,
+    PageSize,
+    PathId,
+    RequestModel,
+    ResponseModel,
+    StrictFlag,
+    error_responses,
+)
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.workspace.stored import WITHHELD_ANSWER
 
@@ -46,8 +55,22 @@ class SharedThreadSummary(ThreadSummary):
     owner: str
 
 
+class OfferedThread(ResponseModel):
+    """A thread that somebody shares with you, and that you have not accepted."""
+
+    id: str
+    title: str
+    owner: str
+    declined: bool
+
+
 class SharedThreadsResponse(ResponseModel):
     threads: tuple[SharedThreadSummary, ...]
+    offers: tuple[OfferedThread, ...]
+
+
+class AnswerThreadRequest(RequestModel):
+    accept: StrictFlag  # false: decline it, or leave it
 
 
 class SharedTurnView(ResponseModel):
@@ -121,10 +144,21 @@ def forget_thread(thread: str, workspace: CurrentWorkspace) -> Response:
 
 @shared_router.get("")
 def list_shared_threads(workspace: CurrentWorkspace) -> SharedThreadsResponse:
-    """Threads that others share with you."""
+    """Threads of others that you have accepted, and those that are offered to you."""
     return SharedThreadsResponse(
-        threads=tuple(SharedThreadSummary.made_from(each, owner=each.who) for each in workspace.threads.shared())
+        threads=tuple(SharedThreadSummary.made_from(each, owner=each.who) for each in workspace.threads.shared()),
+        offers=tuple(
+            OfferedThread(id=each.id, title=each.title, owner=each.who, declined=declined)
+            for each, declined in workspace.threads.offered()
+        ),
     )
+
+
+@shared_router.post("/{thread}", status_code=204)
+def answer_shared_thread(thread: PathId, answer: AnswerThreadRequest, workspace: CurrentWorkspace) -> Response:
+    """Accept a thread that somebody shares with you; or decline it, or leave it."""
+    workspace.threads.answer_offer(thread, answer.accept)
+    return Response(status_code=204)
 
 
 @shared_router.get("/{thread}")

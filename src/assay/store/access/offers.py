@@ -1,4 +1,5 @@
-"""Shared bases are offered: until a person accepts one, it is in none of their searches and lists. They can leave it again.
+"""Shared bases and threads are offered: until a person accepts one, it is in none of their searches and lists. They can leave
+it again.
 
 What the operator shares at the command line counts as accepted, and so does what a person or their group owns.
 """
@@ -48,13 +49,13 @@ def readable_bases(
 ) -> tuple[list[Base], list[Offer]]:
     """The bases with these labels that the person has accepted, and those that are only offered."""
     found = [Base(*row) for row in _BASES.all(connection, labels=dumps(sorted(labels)))]
-    answers = _answers(connection, principal)
-    accepted = [base for base in found if answers.get(base.id)]
-    return accepted, [Offer(base, base.id in answers) for base in found if not answers.get(base.id)]
+    said = answers(connection, principal)
+    accepted = [base for base in found if said.get(base.id)]
+    return accepted, [Offer(base, base.id in said) for base in found if not said.get(base.id)]
 
 
-def _answers(connection: Connection, principal: Principal) -> dict[str, bool]:
-    """By base: what the person said, or else what was accepted for one of their groups."""
+def answers(connection: Connection, principal: Principal) -> dict[str, bool]:
+    """By base or thread: what the person said, or else what was accepted for one of their groups."""
     rows = _ANSWERS.all(connection, names=dumps(sorted(principal.names)))
     own = {base: bool(accepted) for base, name, accepted in rows if name == f"user:{principal.id}"}
     return {base: bool(accepted) for base, _, accepted in rows} | own

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from sqlalchemy import select
 
 from assay.core.access import Scope
-from assay.core.codec import from_json
 from assay.core.events import WORKSPACE, FeedbackGiven
+from assay.core.events.upgrade import read_event
 from assay.store.database import Store
 from assay.store.runs import records, visibility
 from assay.store.schema import SAME_RECORD, payloads
@@ -39,10 +39,13 @@ def listing(store: Store, scope: Scope, by: str = "", limit: int = 200) -> list[
         .order_by(recorded.c.seq.desc())
     )
     with store.read() as connection:
-        bodies = ((row.at, json.loads(row.body)) for row in connection.execute(rows))
-        found = [(at, body) for at, body in bodies if not by or body["by"] == by][:limit]
-        hidden = visibility.hidden_runs(connection, {body["run"] for _, body in found}, scope)
-    given = ((at, from_json(FeedbackGiven, body)) for at, body in found)
+        events = [
+            (row.at, read_event(FeedbackGiven.__name__, json.loads(row.body))) for row in connection.execute(rows)
+        ]
+        given = [(at, each) for at, each in events if isinstance(each, FeedbackGiven) and (not by or each.by == by)][
+            :limit
+        ]
+        hidden = visibility.hidden_runs(connection, {each.run for _, each in given}, scope)
     return [
         FeedbackEntry(at, replace(each, words=""), True) if each.run in hidden else FeedbackEntry(at, each)
         for at, each in given

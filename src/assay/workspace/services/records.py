@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, make_url, select
 
 from assay.core.access import Base, Principal, Scope
 from assay.core.errors import AssayError, Missing, StoreError, UserError
@@ -26,17 +26,26 @@ from assay.ingest.pipeline import forget_originals, synchronise_index
 from assay.store import documents, embedding_cache, erasure, jobs, schema
 from assay.store.access import grants, members
 from assay.store.blobs import copy_blobs, is_bucket, open_blobs, open_uploads
-from assay.store.database import discard_erased, move_state, open_store, plain_errors, state_address, version_of
+from assay.store.database import (
+    delete_state,
+    discard_erased,
+    former_states,
+    move_state,
+    open_store,
+    plain_errors,
+    state_address,
+    version_of,
+)
 from assay.store.documents import Entry
 from assay.store.runs import records as run_records
 from assay.workspace.context import OnStore, Service
+from assay.workspace.text_places import scrub_evaluations
 from assay.workspace.types import ErasureReport
 
 log = logging.getLogger(__name__)
 
 WITH_DOCUMENT = "erased with a document"
 WITH_PERSON = "erased with a person"
-OLDER_STATES = "state-version-*.bak"  # written before a migration
 READER_TIMEOUT = 5.0  # seconds to wait for readers of the database
 
 
@@ -176,7 +185,8 @@ class Records(Service):
         except UserError as error:  # the place is another workspace's
             log.warning("these originals could not be deleted: %s", error)
             purged = False
-        older = sorted(self.context.path.glob(OLDER_STATES))
+        scrub_evaluations(store, self.context.path)
+        older = former_states(self.context.path)
         for path in (*older, *self._partial_originals()):
             path.unlink(missing_ok=True)
         with store.read() as connection:
@@ -285,13 +295,31 @@ class Records(Service):
         with hold_writer_locks(self._writer_locks()):
             target = open_store(address, create=True)
             try:
-                return move_state(self.store, target)
+                moved = move_state(self.store, target)
+                if not to:  # until it is deleted, the former state is a copy that erasures do not reach
+                    erasure.add_backup(target, masked_address(secret(self.settings.state)))
+                return moved
             finally:
                 target.close()
+
+    def delete_former_state(self) -> None:
+        """Delete the state from the server where it was when this workspace was opened."""
+        former = secret(self.settings.state)
+        delete_state(self.store)
+        now = open_store(state_address(self.context.path, ""), create=False)
+        try:
+            erasure.forget_backup(now, masked_address(former))
+        finally:
+            now.close()
 
     def _writer_locks(self) -> dict[str, Path]:
         bases = grants.with_distinct_names(grants.every_base(self.store), self.principal.id)
         return {base.name: lease_path(self.context.path, base.id) for base in bases}
+
+
+def masked_address(address: str) -> str:
+    """The address of a database without its password."""
+    return make_url(address).render_as_string(hide_password=True)
 
 
 def flush(engine: Engine) -> bool:

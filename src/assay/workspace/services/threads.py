@@ -66,8 +66,15 @@ class Threads(Service):
         return threads.readers(self.store, thread, self.principal.id)
 
     def shared(self) -> list[Thread]:
-        """Conversations that others share with this person."""
-        return threads.shared_with(self.store, self.principal)
+        """Conversations of others that this person has accepted."""
+        return threads.shared_with(self.store, self.principal)[0]
+
+    def offered(self) -> list[tuple[Thread, bool]]:
+        """Conversations that others share with this person and that they have not accepted, with whether they declined."""
+        return threads.shared_with(self.store, self.principal)[1]
+
+    def answer_offer(self, thread: str, accepted: bool) -> None:
+        threads.answer_offer(self.store, self.principal, thread, accepted)
 
     def read_shared(self, thread: str) -> tuple[Thread, list[Run]]:
         """The thread with its delivered turns. Each is read with what the reader may read now, never with what its owner

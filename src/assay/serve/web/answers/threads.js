@@ -1,6 +1,6 @@
 // Threads at the left: newest first, more as one scrolls, searched by words, renamed and deleted where they stand.
 
-import { at, del, get, patch, query } from "../lib/api.js";
+import { at, del, get, patch, post, query } from "../lib/api.js";
 import { add, el, fill } from "../lib/dom.js";
 import { afterTyping, askWords, atTheEnd, confirm, iconButton } from "../lib/ui.js";
 import { shareThread } from "./sharing.js";
@@ -44,14 +44,27 @@ export function threadList(/** @type {App} */ app) {
 
   /** Threads that others share, above one's own. */
   async function showShared() {
-    const found = app.me.auth === "off" ? { threads: [] } : await get("/api/shared-threads").catch(() => ({ threads: [] }));
-    fill(shared, ...(found.threads.length
+    const found = app.me.auth === "off" ? { threads: [], offers: [] } : await get("/api/shared-threads").catch(() => ({ threads: [], offers: [] }));
+    const reply = async (/** @type {string} */ id, /** @type {boolean} */ accept) => {
+      await post(at("api", "shared-threads", id), { accept });
+      await showShared();
+    };
+    const offers = found.offers.filter((each) => !each.declined);
+    fill(shared, ...(found.threads.length + offers.length
       ? [
         el("p", { class: "group" }, "Shared with you"),
         ...found.threads.map((each) => el(
           "div",
           { class: "thread" },
           el("a", { href: `#${at("shared", each.id)}`, title: `${each.title} (${each.owner})`, dataset: { thread: each.id } }, each.title || "Untitled"),
+          iconButton("close", `Leave “${each.title}”`, () => reply(each.id, false)),
+        )),
+        ...offers.map((each) => el(
+          "div",
+          { class: "thread" },
+          el("span", { title: each.title }, `${each.owner} offers “${each.title || "Untitled"}”`),
+          iconButton("check", "Accept", () => reply(each.id, true)),
+          iconButton("close", "Decline", () => reply(each.id, false)),
         )),
       ]
       : []));
