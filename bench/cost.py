@@ -34,7 +34,6 @@ from paper_qa_cost import paper_qa_costs
 from peer import PYTHON, PeerFailed
 from result_file import add_out, write_result
 
-from assay.agent import hop_ranking
 from assay.agent.loop import Step, play
 from assay.agent.steps import gather
 from assay.agent.steps.gather import SiftLimits
@@ -44,6 +43,7 @@ from assay.answer.weigh import BatchLimits, evidence_key, quote
 from assay.core.events import Gathered, Mode, Route, Routed
 from assay.core.types import Evidence
 from assay.evaluate.metrics import mean
+from assay.index import hop_ranking
 from assay.models.llm import Role
 
 NAIVE = (5, 10, 20, 50)  # passages of a search that the naive design weighs

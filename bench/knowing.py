@@ -9,9 +9,9 @@ from typing import Any
 
 from scripted import Script, calls, drops, no_calls, one_step, passages_in, research, supported
 
-from assay.agent.hop_ranking import bare_title, name_key
 from assay.core.events import RoleModel
 from assay.core.types import Usage
+from assay.index.hop_ranking import bare_title, name_key
 from assay.language.names import find_names
 from assay.language.sentences import split_sentences
 from assay.models.cost import estimate_tokens, prompt_tokens

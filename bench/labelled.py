@@ -12,13 +12,13 @@ from pathlib import Path
 from knowing import Knowing, meter
 
 from assay.agent.context import ROUNDS, Limits, RunContext
-from assay.agent.hop_ranking import HOP_SETTINGS
 from assay.agent.tool import ToolContext
 from assay.answer.weigh import BatchLimits
 from assay.core.events import Asked, Event, Mode, Route
 from assay.core.run import Run
 from assay.core.types import Usage
 from assay.evaluate.runner import BASE, DAY, SCHEME, BeirCollection, load, open_collection
+from assay.index.hop_ranking import HOP_SETTINGS
 from assay.index.retrieve import SearchContext
 from assay.workspace.facade import Workspace
 

@@ -66,8 +66,8 @@ class Group:
 
 def groups() -> list[Group]:
     """All groups. A new rule gets a row here, or belongs to one."""
-    from assay.agent.hop_ranking import NextSearches, first_search
     from assay.core.events import StopReason
+    from assay.index.hop_ranking import NextSearches, first_search
     from assay.index.named_documents import NamedWeights
 
     def first_search_only(question: str, ran: Sequence[Any], *_: Any) -> NextSearches:
@@ -96,8 +96,8 @@ def groups() -> list[Group]:
         ),
         Group(
             "hops",
-            ("agent/hop_ranking.py",),
-            {"assay.agent.hop_ranking.next_searches": first_search_only},
+            ("index/hop_ranking.py",),
+            {"assay.index.hop_ranking.next_searches": first_search_only},
             {"multi-hop": ("R@5",)},
         ),
         Group(
@@ -175,8 +175,8 @@ def groups() -> list[Group]:
         ),
         Group(
             "disputes",
-            ("answer/conflict.py",),
-            {"assay.answer.conflict.among_documents": nothing({})},
+            ("language/disputes.py",),
+            {"assay.language.disputes.among_documents": nothing({})},
             {"conflicts": ()},
         ),
         Group(
@@ -204,7 +204,7 @@ def groups() -> list[Group]:
         ),
         Group(
             "suggested questions",
-            ("answer/suggest.py",),
+            ("workspace/suggest.py",),
             unmeasured="people who say which of the questions they would ask",
         ),
         Group(

@@ -34,7 +34,6 @@ from notes import folder_of
 
 from assay.agent import tool
 from assay.agent.context import Limits
-from assay.agent.hop_ranking import HOP_SETTINGS, is_unit
 from assay.answer.weigh import Weight
 from assay.core.errors import UserError
 from assay.core.events import (
@@ -56,6 +55,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Outcome
+from assay.index.hop_ranking import HOP_SETTINGS, is_unit
 from assay.language import dates
 from assay.workspace.services.ask import run_context_for
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assay.agent import hop_ranking
-from assay.agent.hop_ranking import HopSettings, Lead, PastSearch
 from assay.core.types import Hit, Passage
+from assay.index import hop_ranking
+from assay.index.hop_ranking import HopSettings, Lead, PastSearch
 from assay.language.terms import content_terms
 
 SHELF = {

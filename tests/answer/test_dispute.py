@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.answer.conflict import Statement, among_documents, between, between_documents, statements
 from assay.language import names
+from assay.language.disputes import Statement, among_documents, between, between_documents, statements
 
 LIGHT = "Skerrow Light stands on Gannet Head in Aldersay. {} It is kept by the Northern Harbour Trust, founded in 1822."
 LOUISIANA = "Port Vell is a village in Marrow Parish, Louisiana. {} It is part of the Baton Rouge region."

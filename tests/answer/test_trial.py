@@ -10,7 +10,11 @@ import pytest
 from doubles.protocol import ModelOutput, Request, reply_in_process
 from doubles.trial_replies import claims_of_trial, trial_rulings
 
-from assay.answer.checking.trial import (
+from assay.core.codec import from_json, to_json
+from assay.core.errors import ModelError
+from assay.models.capability import Capability
+from assay.models.llm import Prompt, Reply
+from assay.workspace.judge_trial import (
     MOST_FALSE_PASSED,
     MOST_TRUE_LOST,
     JudgeTrial,
@@ -19,10 +23,6 @@ from assay.answer.checking.trial import (
     trial_claims,
     trial_form,
 )
-from assay.core.codec import from_json, to_json
-from assay.core.errors import ModelError
-from assay.models.capability import Capability
-from assay.models.llm import Prompt, Reply
 
 ABLE = Capability(tools=True, schema=True, json=True, window=16_000)
 

@@ -1,11 +1,11 @@
-"""Replies to the trial of a judge (`assay.answer.checking.trial`), so that no script has to foresee it."""
+"""Replies to the trial of a judge (`assay.workspace.judge_trial`), so that no script has to foresee it."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from assay.answer.checking.trial import TrialClaim, trial_claims
+from assay.workspace.judge_trial import TrialClaim, trial_claims
 from doubles.fill_policies import cooperative_reply
 from doubles.protocol import Request, role_of, text_of
 

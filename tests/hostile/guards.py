@@ -863,7 +863,7 @@ GUARDS = (
     ),
     Guard(
         "a suggested question holds no instruction",
-        "answer/suggest.py",
+        "workspace/suggest.py",
         " and not is_suspicious(words)",
         "",
         "tests/lookup/test_suggest.py::test_no_question_repeats_an_instruction",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from assay.answer.suggest import questions_of
 from assay.core.types import Document
 from assay.ingest.formats.plain import parse
 from assay.ingest.parsed import FileLimits
+from assay.workspace.suggest import questions_of
 
 HANDBOOK = """# Weir handbook
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from assay.agent.hop_ranking import HopSettings
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS
 from assay.answer.checking.judge import JUDGE, Judge
@@ -20,6 +19,7 @@ from assay.answer.weigh import Assessor, BatchLimits
 from assay.core.events import Event, Mode, ModelReplied, Narrowed, Stopped, StopReason, Withheld
 from assay.core.run import Run
 from assay.core.types import Answer, Document, Passage
+from assay.index.hop_ranking import HopSettings
 from assay.language.glossary import Glossary, load_glossary
 from assay.models.ask import UNKNOWN_WINDOW, ask
 from assay.models.llm import Heard, Role

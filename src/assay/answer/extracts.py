@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from assay.answer.conflict import among_documents, statements
-from assay.answer.weigh import inverse_frequency, quote
+from assay.answer.weigh import quote
 from assay.core.blocks import BlockKind, Span, TextBlock, blocks_around, subjects
 from assay.core.events import Drafted
 from assay.core.tables import tables_within
 from assay.core.types import BETWEEN, Block, Claim, Conflict, Document, Evidence, Quote, Shape
+from assay.language.disputes import among_documents, statements
 from assay.language.injection import is_command
 from assay.language.sentences import WIDE, split_sentences
-from assay.language.terms import fold_case
+from assay.language.terms import fold_case, inverse_frequency
 from assay.models.llm import Reading
 from assay.tables.parts import TablePart, quoted_part
 

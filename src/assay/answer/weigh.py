@@ -7,7 +7,7 @@ Assessment is pluggable: an `Assessor` replaces the model, and its quotations ar
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Protocol
@@ -21,7 +21,7 @@ from assay.core.types import Evidence, Hit, Passage, Quote
 from assay.language.injection import is_suspicious
 from assay.language.quotation import locate_quote
 from assay.language.sentences import is_table_row, split_sentences
-from assay.language.terms import content_terms
+from assay.language.terms import content_terms, rarity_among
 from assay.models.cost import estimate_tokens, fair_share, fit_to_tokens, shorten_path
 from assay.models.llm import Reading
 from assay.models.replies import type_schema
@@ -59,17 +59,6 @@ def evidence_key(passage: Passage) -> str:
 def rarity(question: str, texts: Sequence[str]) -> dict[str, float]:
     """The question's terms, weighted by rarity among the results; the weights sum to 1."""
     return rarity_among(question, [frozenset(content_terms(each)) for each in texts])
-
-
-def rarity_among(question: str, found: Sequence[Collection[str]]) -> dict[str, float]:
-    """As `rarity`, among results whose terms are known."""
-    weights = inverse_frequency(content_terms(question), found)
-    total = sum(weights.values()) or 1.0
-    return {term: weight / total for term, weight in weights.items()}
-
-
-def inverse_frequency(terms: Iterable[str], found: Sequence[Collection[str]]) -> dict[str, float]:
-    return {term: math.log(1 + len(found) / (0.5 + sum(term in each for each in found))) for term in terms}
 
 
 def best_sentence(passage: Passage, rare: Mapping[str, float]) -> Quote:

@@ -16,7 +16,6 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.answer.checking.trial import JudgeTrial, describe_trial, measure_judge
 from assay.cli.acting import open_workspace
 from assay.cli.config import not_agreed
 from assay.cli.follow import price_of
@@ -45,6 +44,7 @@ from assay.models.factory import (
 )
 from assay.models.llm import Role
 from assay.workspace.facade import has_workspace
+from assay.workspace.judge_trial import JudgeTrial, describe_trial, measure_judge
 from assay.workspace.stored import SCHEME, is_bucket, open_blobs, open_store
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from assay.answer.render import claim_text
-from assay.answer.suggest import AnsweredQuestion, questions_of
 from assay.core.codec import digest, dumps, to_json
 from assay.core.errors import UserError
 from assay.core.events import Decision, FeedbackKind
@@ -25,6 +24,7 @@ from assay.governance.reports.report import escape_formula
 from assay.ingest.formats.xlsx import first_sheet
 from assay.ingest.parsed import FileLimits, Refused
 from assay.workspace.facade import Workspace
+from assay.workspace.suggest import AnsweredQuestion, questions_of
 
 COLUMNS = tuple("question answer points documents pages abstain tags follow_ups given grade note".split())
 LISTS = ("points", "documents", "pages", "tags")

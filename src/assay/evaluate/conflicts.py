@@ -10,11 +10,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from assay.answer.conflict import among_documents, statements
 from assay.core.errors import UserError
 from assay.evaluate.metrics import intervals
 from assay.evaluate.plain_text import json_lines
 from assay.language import facts
+from assay.language.disputes import among_documents, statements
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
 

@@ -3,9 +3,10 @@ a comment."""
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from threading import Lock
@@ -81,3 +82,14 @@ def _has_term(term: str, there: frozenset[str]) -> bool:
     return len(term) >= 5 and any(
         len(other) >= 4 and (term.startswith(other) or other.startswith(term)) for other in there
     )
+
+
+def rarity_among(question: str, found: Sequence[Collection[str]]) -> dict[str, float]:
+    """As `rarity`, among results whose terms are known."""
+    weights = inverse_frequency(content_terms(question), found)
+    total = sum(weights.values()) or 1.0
+    return {term: weight / total for term, weight in weights.items()}
+
+
+def inverse_frequency(terms: Iterable[str], found: Sequence[Collection[str]]) -> dict[str, float]:
+    return {term: math.log(1 + len(found) / (0.5 + sum(term in each for each in found))) for term in terms}

@@ -12,11 +12,11 @@ from itertools import combinations
 import numpy as np
 
 from assay.agent.context import RunContext
-from assay.answer.conflict import ALIKE, Dispute, Statement, between
 from assay.core.events import Event, Gathered, InsightsDrawn, Paired, Related
 from assay.core.run import Run
 from assay.core.synthesis import Insight, Relation, RelationSide, RelationType
 from assay.core.types import Claim, Document, Evidence, Quote, Verdict
+from assay.language.disputes import ALIKE, Dispute, Statement, between
 from assay.language.injection import is_suspicious
 from assay.language.quotation import lies_in, stands
 from assay.language.sentences import is_statement, is_table_row, split_sentences

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from assay.agent import loop
 from assay.agent.context import ROUNDS, RunContext, run_in_order
-from assay.agent.hop_ranking import HOP_SETTINGS
 from assay.core.errors import ModelError
 from assay.core.events import (
     Eagerness,
@@ -27,6 +26,7 @@ from assay.core.synthesis import Approach, Brief, Question
 from assay.core.types import Hit
 from assay.index.filters import In
 from assay.index.fusion import capped
+from assay.index.hop_ranking import HOP_SETTINGS
 from assay.index.retrieve import retrieve
 from assay.models.reranker import Reranker, late_interaction
 from assay.synthesis import state

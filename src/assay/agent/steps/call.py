@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from assay.agent import hop_ranking
 from assay.agent.context import RunContext, mark, run_before
 from assay.agent.steps.read_evidence import build_calls, past_searches
 from assay.agent.toolbox import RULE_TOOLS
@@ -19,6 +18,7 @@ from assay.core.errors import ToolError
 from assay.core.events import RULES, Call, Decided, Event, Gathered, Route, ToolRan
 from assay.core.run import Run
 from assay.core.types import Hit
+from assay.index import hop_ranking
 from assay.index.search_filter import filter_for
 from assay.models.llm import Role
 from assay.models.meter import NoReply

@@ -8,10 +8,8 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from assay.agent import hop_ranking as rules
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
-from assay.agent.hop_ranking import Lead
 from assay.agent.near import FIRST_SEARCH
 from assay.agent.steps.read_evidence import (
     build_calls,
@@ -29,6 +27,8 @@ from assay.core.events import RULES, Call, Decided, Event, Found, Judged, Revise
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Claim, Document
+from assay.index import hop_ranking as rules
+from assay.index.hop_ranking import Lead
 from assay.language.terms import content_terms, fold_case
 from assay.models.ask import ToolChoice, choose
 from assay.models.meter import NoReply

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field
 
-from assay.agent import hop_ranking, prompt_window
+from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark, one_model, run_before
 from assay.agent.steps.draft import reuse_evidence
 from assay.agent.steps.read_evidence import past_searches
@@ -38,6 +38,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Evidence, Hit, Passage
+from assay.index import hop_ranking
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import AnswerModel, Role
 from assay.models.meter import NoReply

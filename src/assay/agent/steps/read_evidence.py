@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from assay.agent import hop_ranking
 from assay.agent.context import RunContext
-from assay.agent.hop_ranking import Lead, PastSearch
 from assay.agent.toolbox.search import follow, recall
 from assay.answer import extracts, weigh
 from assay.answer.extracts import ReadPiece
 from assay.core.events import Call, Decided
 from assay.core.run import Run
 from assay.core.types import Evidence, Hit
+from assay.index import hop_ranking
+from assay.index.hop_ranking import Lead, PastSearch
 from assay.index.retrieve import fetch, query_vectors
 from assay.language.identify import identify_language
 

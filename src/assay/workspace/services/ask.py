@@ -10,7 +10,6 @@ from datetime import date
 from typing import Any, TypeVar
 
 from assay.agent.context import ROUNDS, SET_ROUNDS, Limits, RunContext
-from assay.agent.hop_ranking import HOP_SETTINGS
 from assay.agent.loop import carry_on
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS, load_tools, tools_for
@@ -23,6 +22,7 @@ from assay.core.settings import hider
 from assay.core.types import Document
 from assay.governance.reviewing import any_review, review_requirement
 from assay.governance.spans import export_spans
+from assay.index.hop_ranking import HOP_SETTINGS
 from assay.index.search_filter import count_left_out
 from assay.models.factory import has_model
 from assay.models.llm import Role

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from assay.answer.checking.trial import JudgeTrial, describe_trial, measure_judge, trial_form
 from assay.core.codec import dumps, from_json, to_json
 from assay.core.errors import UserError
 from assay.core.events import ModelReplied, RoleModel
@@ -23,6 +22,7 @@ from assay.models.meter import ConcurrencyLimit, ConnectedModel, Meter, StoreLed
 from assay.store import facts
 from assay.store.runs.budgets import Ceilings
 from assay.workspace.context import Service, WorkspaceContext
+from assay.workspace.judge_trial import JudgeTrial, describe_trial, measure_judge, trial_form
 
 PROBE, TRIAL = "probe:", "trial:"
 UNKNOWN_WINDOW = 8192  # tokens

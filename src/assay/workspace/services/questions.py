@@ -9,7 +9,6 @@ from itertools import zip_longest
 
 from assay.answer.compose import Statement, statements
 from assay.answer.render import claim_text
-from assay.answer.suggest import questions_of
 from assay.core import events
 from assay.core.errors import AssayError, UserError
 from assay.core.run import Run
@@ -28,6 +27,7 @@ from assay.workspace.forecast import WorkForecast
 from assay.workspace.services.ask import continue_run, record, resumption, run_context_for
 from assay.workspace.services.forecast import forecast_question
 from assay.workspace.services.models import Models, role_models, with_model
+from assay.workspace.suggest import questions_of
 from assay.workspace.types import AskOptions, FeedbackItem, Steps, Suggestion
 
 WITHIN_STEP = (events.ModelReplied, events.Failed, events.Resumed)  # recorded while a step is under way

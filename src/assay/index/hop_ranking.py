@@ -10,12 +10,11 @@ from itertools import accumulate
 
 import numpy as np
 
-from assay.answer.weigh import rarity_among
 from assay.core.events import Mode, StopReason
 from assay.core.types import Hit
 from assay.language.names import Name, find_names
 from assay.language.sentences import split_sentences
-from assay.language.terms import content_terms, fold_case, stop_words, uncovered_words
+from assay.language.terms import content_terms, fold_case, rarity_among, stop_words, uncovered_words
 
 SHORT_TITLE = 3  # words of a title that may be a name without capitals
 LABEL = re.compile(r"(?:^|(?<=; ))[^:;\n]{1,60}(?=: )", re.MULTILINE)  # of a cell, in a row that is written out
