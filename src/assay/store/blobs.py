@@ -227,18 +227,14 @@ class BucketBlobs:
         return self.address
 
     def put(self, digest: str, copy: Path) -> None:
-        import obstore
-
         self.claim()
         with plain_errors(self.address):
-            obstore.put(self._objects, digest, copy)
+            self._objects.put(digest, copy)
 
     def has(self, digest: str) -> bool:
-        import obstore
-
         with plain_errors(self.address):
             try:
-                obstore.head(self._objects, digest or "none")
+                self._objects.head(digest or "none")
             except FileNotFoundError:
                 return False
         return True
@@ -261,10 +257,8 @@ class BucketBlobs:
             self._delete(digest)
 
     def _delete(self, name: str) -> None:
-        import obstore
-
         with plain_errors(self.address), suppress(FileNotFoundError):
-            obstore.delete(self._objects, name)
+            self._objects.delete(name)
 
     def claim(self) -> None:
         if self.owner is not None:
@@ -285,17 +279,14 @@ class BucketBlobs:
             return ""
 
     def write_mark(self, owner: str) -> None:
-        import obstore
         from obstore.exceptions import AlreadyExistsError
 
         with plain_errors(self.address), suppress(AlreadyExistsError):
-            obstore.put(self._objects, MARK, owner.encode(), mode="create")
+            self._objects.put(MARK, owner.encode(), mode="create")
 
     def digests(self) -> Iterator[str]:
-        import obstore
-
         with plain_errors(self.address):
-            found = [each["path"] for objects in obstore.list(self._objects) for each in objects]
+            found = [each["path"] for objects in self._objects.list() for each in objects]
         yield from sorted(path for path in found if _DIGEST.fullmatch(path))
 
     def check(self) -> tuple[str, ...]:
@@ -381,14 +372,13 @@ def is_unencrypted() -> bool:
 def check_bucket(address: str) -> None:
     """Write, read and delete an object. A StoreError if that fails, or if the server overwrites what may only be created: two
     writers could then lose each other's work."""
-    import obstore
     from obstore.exceptions import AlreadyExistsError
 
     bucket, probe = open_bucket(address), f"check-{secrets.token_hex(8)}"
     with plain_errors(address):
-        obstore.put(bucket, probe, b"first", mode="create")
+        bucket.put(probe, b"first", mode="create")
         try:
-            obstore.put(bucket, probe, b"second", mode="create")
+            bucket.put(probe, b"second", mode="create")
         except AlreadyExistsError:
             pass
         else:
@@ -396,16 +386,14 @@ def check_bucket(address: str) -> None:
                 f"The object storage of {address} ignores conditional writes (If-None-Match). Use one that knows them."
             )
         finally:
-            obstore.delete(bucket, probe)
+            bucket.delete(probe)
 
 
 def read_object(address: str, name: str) -> Iterator[bytes]:
     """The bytes of an object, in pieces. FileNotFoundError if there is none."""
-    import obstore
-
     with plain_errors(address):
         try:
-            found = obstore.get(open_bucket(address), name)
+            found = open_bucket(address).get(name)
         except FileNotFoundError:
             found = None
     if found is None:
@@ -416,12 +404,10 @@ def read_object(address: str, name: str) -> Iterator[bytes]:
 
 def keeps_versions(address: str) -> bool:
     """Whether the bucket keeps what is deleted or overwritten."""
-    import obstore
-
     bucket, probe = open_bucket(address), f"check-{secrets.token_hex(8)}"
     with plain_errors(address):
-        written = obstore.put(bucket, probe, b"")
-        obstore.delete(bucket, probe)
+        written = bucket.put(probe, b"")
+        bucket.delete(probe)
     return written["version"] is not None
 
 
@@ -496,11 +482,9 @@ class BucketUploads:
         return FolderUploads(self.folder).receiving(job)
 
     def keep(self, job: str) -> None:
-        import obstore
-
         def put(file: Path) -> None:
             with plain_errors(self.address):
-                obstore.put(bucket, f"{UPLOADS}/{job}/{file.name}", file, max_concurrency=2)
+                bucket.put(f"{UPLOADS}/{job}/{file.name}", file, max_concurrency=2)
 
         self._claim()
         bucket, place = open_bucket(self.address), self.folder / job
@@ -523,8 +507,6 @@ class BucketUploads:
         part.replace(folder / str(number))
 
     def delete(self, job: str) -> None:
-        import obstore
-
         for place in _within(self.folder):
             if _job_of(place) == job:
                 shutil.rmtree(place, ignore_errors=True)
@@ -532,7 +514,7 @@ class BucketUploads:
         if names:
             self._claim()
             with plain_errors(self.address):
-                obstore.delete(open_bucket(self.address), names)
+                open_bucket(self.address).delete(names)
 
     def jobs(self) -> dict[str, float]:
         self._claim()  # what no job of the owner needs is deleted
@@ -544,10 +526,8 @@ class BucketUploads:
 
     def _objects(self, prefix: str) -> list[tuple[str, str, float]]:
         """The files below a prefix: their job, their name, and when they were written."""
-        import obstore
-
         with plain_errors(self.address):
-            listed = [each for some in obstore.list(open_bucket(self.address), prefix) for each in some]
+            listed = [each for some in open_bucket(self.address).list(prefix) for each in some]
         found = ((_OBJECT.fullmatch(each["path"]), each["last_modified"].timestamp()) for each in listed)
         return [(name[1], name[0], changed) for name, changed in found if name]
 
