@@ -181,7 +181,7 @@ def groups() -> list[Group]:
         ),
         Group(
             "sentences that stand in an abstract",
-            ("synthesis/key_sentences.py:is_sentence", "synthesis/key_sentences.py:_is_informative"),
+            ("synthesis/key_sentences.py:is_sentence",),
             {"assay.synthesis.key_sentences.is_sentence": nothing(True)},
             {"abstracts": ()},
         ),

@@ -169,8 +169,6 @@ def uncrowded(hits: Iterable[Hit], k: int) -> list[Hit]:
     later: list[Hit] = []
     groups: list[list[frozenset[str]]] = []
     for hit in hits:
-        if len(kept) >= k:
-            break
         text = " ".join(hit.passage.text.casefold().split())
         pieces = frozenset(text[at : at + PIECE] for at in range(max(1, len(text) - PIECE + 1)))
         group = next((each for each in groups if _alike(each[0], pieces)), None)
@@ -178,6 +176,8 @@ def uncrowded(hits: Iterable[Hit], k: int) -> list[Hit]:
             groups.append(group := [])
         group.append(pieces)
         (kept if len(group) <= max(1, k // 2) else later).append(hit)
+        if len(kept) == k:  # hits after this one are not read
+            break
     return (kept + later)[:k]
 
 
