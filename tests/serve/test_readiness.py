@@ -55,7 +55,7 @@ def test_a_run_that_was_let_go_is_taken_up_again_by_a_server_that_is_alone(
         with patch.object(at.server.live, "works", False):  # recorded, and left to whoever works
             run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
         until(lambda: client.get(f"/api/runs/{run}").json()["state"] == "delivered")
-        assert not workspace.underway.is_listed(run)
+        until(lambda: not workspace.underway.is_listed(run))
 
 
 def test_a_worker_that_starts_before_the_workspace_is_there_waits_for_it(capsys: pytest.CaptureFixture[str]):
