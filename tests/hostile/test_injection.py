@@ -234,7 +234,7 @@ async def test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks(
             assert all(text.count("⟦end ") == text.count(" quoted: ") for text in whole)
     named = {path.stem for path in Path(prompts.__file__).parent.glob("*.md")}
     # What is not from the documents sees none of them.
-    parts = {"calculations", "check_answer"}  # of other prompts
+    parts = {"calculations", "cells", "check_answer", "enough", "steps"}  # of other prompts
     # `grade` is asked by `assay evaluate run` alone: test_user_cases.py.
     assert named - seen - parts <= {"direct", "grade"}, sorted(named - seen)
 
