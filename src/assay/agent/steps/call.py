@@ -19,7 +19,9 @@ from assay.core.events import RULES, Call, Decided, Event, Gathered, Route, Tool
 from assay.core.run import Run
 from assay.core.types import Hit
 from assay.index import hop_ranking
+from assay.index.hop_ranking import Lead
 from assay.index.search_filter import filter_for
+from assay.language.identify import identify_language
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -73,6 +75,8 @@ async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield ran
 
 
+BEST = 12  # passages that are likely to be weighed anyway
+RARE = 6  # passages that contain a name worth following, at most
 AT_ONCE = 6  # calls at most
 TABLES = 2  # of the best passages, those whose tables are completed
 
@@ -90,20 +94,40 @@ def hop_due(run: Run) -> bool:
 
 
 async def hop(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Reads of tables that were cut, and for a small model searches for names in the best passages; a capable one decides
-    itself what to follow. An empty set is recorded as a decision too."""
+    """Searches for names in the best passages, and reads of tables that were cut. A look-up follows no names, nor does a
+    question in German, where every noun has a capital. An empty set is recorded as a decision too."""
     done = await past_searches(run, context)
-    following = hop_ranking.NextSearches(why="no table was cut")
-    if context.small(Role.decide) and run.route is not Route.lookup:
+    following = hop_ranking.NextSearches(why="no names are followed")
+    if run.route is not Route.lookup and identify_language(run.query) != "de":
         following = hop_ranking.next_searches(run.query, done, context.hops)
     best = [each.hit for each in hop_ranking.rank_passages(run.query, done, context.hops)]
-    found = following.leads[:AT_ONCE]
+    found = following.leads
+    if not context.small(Role.decide):
+        found = [lead for lead in found if await leads_somewhere_new(lead, best, context)]
+    found = found[:AT_ONCE]
     calls = build_calls(run, found)
-    why = "; ".join(lead.reason for lead in found) or following.why
+    why = "; ".join(lead.reason for lead in found) or following.why or "no name leads anywhere new"
     tables = await _cut_tables(run, context, best, len(run.calls) + len(calls))
     if tables := tables[: max(0, AT_ONCE - len(calls))]:
         calls, why = (*calls, *tables), f"{why}; the rest of a table" if calls else "the rest of a table"
     yield Decided(calls, why, hops=True)
+
+
+async def leads_somewhere_new(lead: Lead, best: Sequence[Hit], context: RunContext) -> bool:
+    """Whether a name leads to a passage of another document that is not among the best so far: a document of that name,
+    or a passage that contains it where few do. A name that many passages contain, or a single plain word, leads nowhere."""
+    if not lead.source:
+        return True  # a name of the question
+    source = next((hit.passage.doc_id for hit in best if hit.passage.id == lead.source), "")
+    known = {hit.passage.id for hit in best[:BEST]}
+    hits = await context.tool_context.retrieve(lead.query, lead.k)
+    name = hop_ranking.name_key(lead.name)
+    holders = [hit for hit in hits if hop_ranking.passage_terms(hit).holds(name)]
+    new = [hit for hit in holders if hit.passage.id not in known and hit.passage.doc_id != source]
+    if any(hop_ranking.passage_terms(hit).called == name for hit in new):
+        return True
+    plain = lead.name.isalpha() and lead.name[1:].islower()  # "Look", "Goods": too often no name at all
+    return bool(new) and not plain and len(holders) <= RARE
 
 
 async def _cut_tables(run: Run, context: RunContext, best: Sequence[Hit], calls: int) -> list[Call]:
