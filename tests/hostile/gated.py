@@ -19,7 +19,6 @@ from assay.agent.context import RunContext
 from assay.agent.loop import carry_on
 from assay.agent.tool import ToolContext
 from assay.core.access import Principal
-from assay.core.codec import from_json
 from assay.core.errors import AssayError
 from assay.core.events import (
     KINDS,
@@ -44,6 +43,7 @@ from assay.core.events import (
     Stopped,
     StopReason,
 )
+from assay.core.events.upgrade import read_event
 from assay.core.run import Run, seal_of
 from assay.core.settings import Settings
 from assay.core.types import Block, Claim, Evidence, Passage, Quote, Shape, Verdict
@@ -382,9 +382,7 @@ class Attack:
         same = (payloads.c.run == records_table.c.run) & (payloads.c.seq == records_table.c.seq)
         with self.world.processes[0].read() as connection:
             found = connection.execute(rows.join(payloads, same).order_by(records_table.c.seq)).all()
-        return [
-            from_json(KINDS[kind], json.loads(body), texts=_words) for kind, body in found if kind in (kinds or KINDS)
-        ]
+        return [read_event(kind, json.loads(body), texts=_words) for kind, body in found if kind in (kinds or KINDS)]
 
     def ended(self) -> bool:
         """Whether it was delivered or rejected."""

@@ -73,8 +73,10 @@ class Questions(Service):
         return redact_run(run or self.run(run_id), watched=may_need_review(self.store, self.settings, run_id))
 
     def statements(self, run: Run) -> tuple[Statement, ...]:
-        """What of an answer that is being written may be shown to the person who asked: nothing where it may be reviewed."""
-        if not shows_statements(run.asked) or may_need_review(self.store, self.settings, run.id):
+        """What of an answer that is being written may be shown to the person who asked: nothing where it may be reviewed, also
+        not when its delivery is recorded and not told yet."""
+        watched = any_review(self.store, self.settings) or may_need_review(self.store, self.settings, run.id)
+        if not shows_statements(run.asked) or watched:
             return ()
         return statements(run, self.context.document)
 
