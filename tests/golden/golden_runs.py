@@ -19,6 +19,7 @@ from unittest.mock import patch
 
 import typer.main
 from doubles import ChatServer, Script, keeps, role_of, supported
+from doubles.script import ENOUGH
 
 from assay.cli.main import main
 from assay.core.access import LOCAL, Principal
@@ -235,7 +236,10 @@ class Kept:
     def __init__(self, replies: Sequence[Json]) -> None:
         self.left = [each for each in replies if each["prompt"] not in GONE]
         self.strange: list[str] = []
-        self._well = Script(**TODAY)  # says what it can do to whoever asks that
+        judged = [
+            json.loads(each["text"]) for each in replies if each["prompt"] == "judge"
+        ]  # said with the weights today
+        self._well = Script(**TODAY, judge=[*judged, *[ENOUGH] * 9])  # says what it can do to whoever asks that
 
     def answer(self, request: dict[str, Any]) -> Any:
         role, prompt = role_of(request)

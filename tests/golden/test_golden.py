@@ -31,6 +31,7 @@ from golden_runs import (
     what_is_said,
 )
 
+from assay.cli.runs import CHAINED
 from assay.core.events.upgrade import current_kind
 
 NAMES = tuple(sorted(place.stem for place in (HERE / "expected").glob("*.json")))
@@ -54,8 +55,11 @@ def expected(name: str) -> dict[str, Any]:
 def as_seen_today(told: dict[str, Any]) -> dict[str, Any]:
     """What is expected of a run today. The first version made its own runs again; now their conclusions are taken as recorded,
     with the same answer."""
-    if "trace_in_words" in told:  # what is withheld is named by its kind
+    if (
+        "trace_in_words" in told
+    ):  # what is withheld is named by its kind; what is not held against a seal is not called whole
         out = re.sub(r"\w+(?= is not shown)", lambda kind: current_kind(kind[0]), told["trace_in_words"]["out"])
+        out = out.replace("The record is whole.", CHAINED)
         told = told | {"trace_in_words": told["trace_in_words"] | {"out": out}}
     if "account" in told:  # of a synthesis everything is as recorded, except for what is said about how it was made
         told = told | {"account": {part: words for part, words in told["account"].items() if part not in ABOUT_IT}}
@@ -111,6 +115,9 @@ def test_the_same_runs_reviews_conversations_and_documents_are_listed(name: str,
 def test_a_run_is_read_traced_and_replayed_as_it_was(name: str, label: str, seen: Any):
     told = dict(as_seen_today(expected(name)["runs"][label]))
     now = observed(seen(name), told["run"], told["who"])
+    if "trace_in_words" in now:  # what a request was for is told today
+        out = re.sub(r"(?<=Consulted)( +[\w/]+): [^·\n]+(?= · )", r"\1", now["trace_in_words"]["out"])
+        now["trace_in_words"] = now["trace_in_words"] | {"out": out}
     if "account" in now:
         now["account"] = {part: words for part, words in now["account"].items() if part not in ABOUT_IT}
     if "replay" in told and told["replay"]["out"]:
@@ -122,6 +129,11 @@ def test_a_run_is_read_traced_and_replayed_as_it_was(name: str, label: str, seen
         assert_same_records_tell_less(told.pop("trace_in_words")["out"], now.pop("trace_in_words")["out"])
         before, after = told.pop("trace"), now.pop("trace")
         assert len(after.pop("records")) == len(before.pop("records")) and after == before
+    if label == "the whole workspace":  # rights that were given are recorded when it is opened
+        now["records"] = now["records"][: len(told["records"])]
+    if label == "killed while checking, with a model":  # words that are not checked yet are not shown any more
+        before, after = (each.pop("trace_in_words")["out"].splitlines() for each in (told, now))
+        assert len(before) == len(after) and told.pop("trace")["code"] == now.pop("trace")["code"]
     for part in told:  # one after the other: the first that differs says more than all of them together
         assert now[part] == told[part], part
     assert now.keys() == told.keys()
