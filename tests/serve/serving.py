@@ -149,6 +149,25 @@ def sent(lines: Iterable[str]) -> Iterator[Sent]:
             fields[name] = value.removeprefix(" ")
 
 
+UNSAID = frozenset({"Claimed", "Drafted", "Checked", "Revised"})  # whose words come only once they are delivered
+
+
+def recorded(events: Iterable[Sent]) -> list[Sent]:
+    """Events of a stream that are recorded, and its end, whether they were read before delivery or after it: without the
+    words that are hidden until then, and without `statements`, which say how far the answer is."""
+    kept = []
+    for each in events:
+        if each.event == "statements":
+            continue
+        data = dict(each.data)
+        if each.event in UNSAID:
+            data = {key: data[key] for key in ("seq", "kind", "title", "family", "at")}
+        elif each.event == "ModelReplied":
+            data["line"], data["event"] = "", data["event"] | {"text": "", "calls": []}
+        kept.append(Sent(each.event, data, each.id))
+    return kept
+
+
 def followed(client: httpx.Client, run: str, after: int | None = None, last: str = "") -> list[Sent]:
     """A run's stream to its end; `last` is the id that a browser gives when it comes back."""
     query = {} if after is None else {"after": after}

@@ -117,6 +117,7 @@ def test_nothing_of_one_person_is_changed_by_another_on_any_route_that_writes(to
         "/api/documents/{document}/access": {"name": "user:reader", "may": True},
         "/api/people/{name}": {"admin": True},
         "/api/offers/{base}": {"accept": True},
+        "/api/shared-threads/{thread}": {"accept": True},
         "/api/runs/{run}/feedback": {"kind": "wrong"},
         "/api/documents/{document}": {"title": "mine"},
         "/api/threads/{thread}/readers": {"name": "user:reader", "may": True},

@@ -35,6 +35,7 @@ NOBODYS_THINGS = {"/api/reports/{kind}"}  # what it names is no thing of anybody
 BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/api/bases/{name}"): {"json": {"description": "mine now"}},
     ("POST", "/api/offers/{base}"): {"json": {"accept": True}},
+    ("POST", "/api/shared-threads/{thread}"): {"json": {"accept": True}},
     ("PATCH", "/api/threads/{thread}"): {"json": {"title": "mine now"}},
     ("PATCH", "/api/people/{name}"): {"json": {"admin": True}},
     ("POST", "/api/bases/{name}/access"): {"json": {"name": "user:reader", "may": True}},
