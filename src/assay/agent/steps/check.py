@@ -82,6 +82,7 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     titles = compose.headings(run)
     accepted = _supported({place: claim for place, claim in settled.items() if place not in titles})
+    heard = judged_early  # whether a model has judged any of the claims
     for number, group in enumerate(groups, 1):
         last = number == len(groups) and judges_whole(run)
         judgement = await judge_group(before, context, group, accepted, last=last)
@@ -90,7 +91,8 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
         for (place, _), claim in zip(group, judgement.claims, strict=True):
             if place in unchecked:
                 yield Checked(place, claim, judgement.by)
-        if last and judgement.by == RULES and judged_early:
+        heard = heard or judgement.by != RULES
+        if last and judgement.by == RULES and heard:
             yield Critiqued(True, final=True)  # there was no reply: nobody is asked again
         elif last and judgement.by != RULES:
             yield Critiqued(
