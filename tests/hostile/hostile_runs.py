@@ -157,12 +157,13 @@ def sound(run: Run, opened: Workspace) -> list[str]:
     if strange := answer.cited_keys - {each.key for each in run.evidence}:
         wrong.append(f"it cites {sorted(strange)}, which is no evidence of this run")
     passed = {event.claim for event in of(run, Checked) if event.claim.verdict is Verdict.supported}
-    sides = {key for each in answer.conflicts for key in (each.left, each.right)}  # quoted beside the draft's claims
-    wrong += [
-        f"“{claim.words}” was never checked"
-        for claim in answer.claims
-        if claim not in passed and not (claim.quote and set(claim.cites) <= sides)
-    ]
+    sides = {
+        key for each in answer.conflicts for key in (each.left, each.right)
+    }  # quoted at delivery, and proven below
+    open_ = (
+        claim for claim in answer.claims if claim not in passed and not (claim.quote and sides.issuperset(claim.cites))
+    )
+    wrong += [f"“{claim.words}” was never checked" for claim in open_]
     found = {found.passage.id for found in run.found}
     wrong += [f"evidence {each.key} was never found" for each in run.evidence if each.passage.id not in found]
     for claim in (*answer.claims, *answer.near):

@@ -46,6 +46,17 @@ Placed = Sequence[tuple[int, Claim]]
 
 
 async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """The verdicts on the claims, and the judgement of the whole. Where a judgement is due and no reply comes, that is
+    recorded too: nobody is asked again."""
+    silent = True
+    async for event in _verdicts(run, context):
+        silent = False
+        yield event
+    if silent:
+        yield Critiqued(True, final=True)
+
+
+async def _verdicts(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Settle by code what code can settle. A capable model judges the rest, in one request if it fits, and says whether
     the claims answer the question. Each verdict is published as soon as it is known."""
     before = run_before(run, lambda event: isinstance(event, ModelReplied | Checked | Failed | Resumed))
@@ -70,8 +81,8 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
         if reads_claims(run):
             yield await _read_claims(run, context, _supported(settled))
         return
-    groups, judged_early = groups_of(run, open_), judgement_due(before)
-    if not groups and judged_early:
+    groups = groups_of(run, open_)
+    if not groups and judgement_due(before):
         groups = [()]  # what was judged while the draft was written is still to be judged as an answer
     if run.asked.brief is not None:
         left = iter(groups)
@@ -82,7 +93,6 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     titles = compose.headings(run)
     accepted = _supported({place: claim for place, claim in settled.items() if place not in titles})
-    heard = judged_early  # whether a model has judged any of the claims
     for number, group in enumerate(groups, 1):
         last = number == len(groups) and judges_whole(run)
         judgement = await judge_group(before, context, group, accepted, last=last)
@@ -91,10 +101,7 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
         for (place, _), claim in zip(group, judgement.claims, strict=True):
             if place in unchecked:
                 yield Checked(place, claim, judgement.by)
-        heard = heard or judgement.by != RULES
-        if last and judgement.by == RULES and heard:
-            yield Critiqued(True, final=True)  # there was no reply: nobody is asked again
-        elif last and judgement.by != RULES:
+        if last and judgement.by != RULES:
             yield Critiqued(
                 complete=judgement.answers and not judgement.missing,
                 gap=judgement.search,
