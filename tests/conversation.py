@@ -37,6 +37,13 @@ TURNS: tuple[tuple[str, str, str], ...] = (
     ("As a table", "put the last answer differently", ROW),
     ("Who tends the beacon?", "", "Ines Tallow"),
 )
+
+
+def printed(shown: str) -> str:
+    """What an answer contains as text shows it: the cells of a row stand in columns."""
+    return shown.replace(" | ", "  ")
+
+
 SEARCHED = (0, 1, 2, 7, 9)  # the turns that ask the documents something
 READ: dict[str, dict[str, Any]] = {
     "Does it lean?": {"question": "Does the tower at Carrow Point lean?"},

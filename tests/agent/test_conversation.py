@@ -70,7 +70,7 @@ async def test_ten_turns_with_a_model(folder: Path):
         runs = await turns(workspace, *(said for said, _, _ in talk.TURNS))
         for place, (run, (said, meant, shown)) in enumerate(zip(runs, talk.TURNS, strict=True)):
             assert understood_turn(said, run.rephrased).partition(" (")[0] == meant, said
-            assert shown in told(workspace, run), (said, told(workspace, run))
+            assert talk.printed(shown) in told(workspace, run), (said, told(workspace, run))
             assert searches(run) is (place in talk.SEARCHED), said
         paint, german, sure, boiled, thanks = runs[2:7]
         assert german.answer and paint.answer and german.answer.cited_keys == paint.answer.cited_keys

@@ -332,8 +332,8 @@ def spoken(done: Done, turns: Sequence[tuple[str, str, str]]) -> None:
     """What was answered, and what each turn was understood as, in this order."""
     place, heard = 0, done.err
     for words, meant, shown in turns:
-        assert shown in done.out[place:], (words, done.out[place:])
-        place = done.out.index(shown, place)
+        assert talk.printed(shown) in done.out[place:], (words, done.out[place:])
+        place = done.out.index(talk.printed(shown), place)
         if meant:
             assert f"Understood as: {meant}" in heard, (words, heard)
             heard = heard[heard.index(f"Understood as: {meant}") + 1 :]

@@ -93,7 +93,11 @@ def test_sources_are_chosen_an_answer_is_corrected_followed_up_and_shared(reads:
     editor.pictures("sharing")
     reader = sits(reads, team, "reader")
     page = reader.goes()
-    page.locator(".shared-threads a").first.click()
+    shared = page.locator(".shared-threads")
+    expect(shared).to_contain_text("editor offers")
+    expect(shared.locator("a")).to_have_count(0)  # nothing is opened before it is accepted
+    shared.get_by_role("button", name="Accept").click()
+    shared.locator("a").first.click()
     expect(page.get_by_text("editor shares this thread with you.")).to_be_visible()
     expect(page.get_by_role("article").first).to_contain_text(OIL)
     page.get_by_role("figure").first.locator("figcaption").get_by_role("button").click()

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, delete, insert, select, union, update
 
 from assay.core.access import LOCAL, Principal, looks_local
 from assay.core.errors import Missing, UserError
-from assay.core.events import AccountChange, AccountChanged
+from assay.core.events import AccountChange, AccountChanged, Granted
 from assay.store import embedding_cache
 from assay.store.access import offers
 from assay.store.database import Store
@@ -247,10 +247,14 @@ def former_names(store: Store, name: str) -> list[str]:
 
 
 def _transfer(connection: Connection, store: Store, old: str, new: str, by: str) -> int:
+    gained = connection.scalars(select(grants.c.label).where(grants.c.name == f"user:{old}")).all()
     moved = _bases(connection, old, new)
     for table in OWNED:
         connection.execute(update(table).where(table.c.who == old).values(who=new))
     note(connection, store, old, AccountChange.handed_over, by, new)
+    if old == LOCAL.id:  # no record gave the operator their rights, so none can pass on
+        for label in gained:
+            records.note(connection, store, Granted(label, f"user:{new}", True, by))
     return moved
 
 
