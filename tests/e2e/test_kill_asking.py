@@ -54,7 +54,7 @@ def account_of(workspace: Workspace, run_id: str) -> Synthesis:
 @pytest.mark.parametrize(
     ("work", "texts", "scripted", "ended", "kills", "least_replies"),
     [
-        ("ask", NOTES, lambda: model().answer, answer_of, 100 if SOAK else 20, 8),
+        ("ask", NOTES, lambda: model().answer, answer_of, 100 if SOAK else 20, 5),
         ("synthesise", PAPERS, synthesis_model, account_of, 25 if SOAK else 14, 6),
     ],
     ids=["ask", "synthesise"],
