@@ -34,7 +34,7 @@ from assay.workspace.facade import Workspace
 
 QUESTION = "How high may the water behind the Varn dam stand?"
 SECOND = "cracks crest closed"
-ROLES = ("plan", "decide", "weigh", "write", "check")
+ROLES = ("route", "decide", "weigh", "write", "check")
 STRIDE = 1 if os.environ.get("ASSAY_SOAK") else 3
 TIMEOUT, DEADLINE, GRACE = 2.5, 15.0, 2.0
 pytestmark = pytest.mark.fake_clock  # timeouts strike when the server waits, not when the machine is busy
@@ -142,7 +142,7 @@ def wrong_with(each: Case, opened: Workspace, plain: Ended) -> list[str]:
 
 def _had(run, role: str) -> list[str]:
     """What a run must have on record by the time it comes to this role."""
-    before = {"plan": (), "weigh": (ToolRan,), "decide": (ToolRan, Gathered), "write": (Gathered, Stopped)}
+    before = {"route": (), "weigh": (ToolRan,), "decide": (ToolRan, Gathered), "write": (Gathered, Stopped)}
     wanted = before.get(role, (Gathered, Stopped, Drafted))
     lost = [f"no {kind.__name__} is on record" for kind in wanted if not of(run, kind)]
     if role in ("decide", "write", "check") and not run.evidence:

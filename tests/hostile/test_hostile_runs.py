@@ -147,8 +147,14 @@ async def test_a_model_that_never_has_enough_is_stopped_by_the_cap_and_reopens_o
 
 @pytest.mark.long
 async def test_a_call_that_was_made_is_refused_the_second_time_and_the_refusal_is_on_record(poisoned: Workspace):
+    weighs, continues = Script(weigh=keeps("Two cracks were found"), judge=missing("crest")), AlwaysContinue()
+
+    def otherwise(request: dict[str, Any]) -> Any:
+        """Proposes no search while it weighs: one that brought nothing would end the search before the call is repeated."""
+        return (weighs if role_of(request)[0] in ("weigh", "judge") else continues).answer(request)
+
     for lacks in LEVELS.values():
-        ended, _ = await run_of(poisoned, SameCall(otherwise=AlwaysContinue().answer), lacks)
+        ended, _ = await run_of(poisoned, SameCall(otherwise=otherwise), lacks)
         run = ended.run
         refused = [each for each in of(run, Decided) if each.refused]
         assert refused and "was made before as" in refused[0].refused[0]
