@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from assay.agent.toolbox import TOOLS
-from assay.core.events import Call, Compacted, Decided, HistorySummarised, Judged, Resumed
+from assay.core.events import Call, Compacted, Critiqued, Decided, HistorySummarised, Resumed
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Evidence, Exchange, PlanStep
@@ -43,9 +43,7 @@ def wanted_parts(run: Run) -> tuple[str, ...]:
     """What to look for beside the question itself: the plan's steps, as far as they can be stated yet, and what the
     last judgement or the draft's critique calls missing."""
     steps = [fill_placeholders(step.question, run) for step in (run.plan.steps if run.plan else ())]
-    judged = run.judged
-    wanted = [step for step in steps if not PLACEHOLDER.search(step)]
-    wanted += [each for each in (reopening_request(run), *(judged.missing if judged else ())) if each]
+    wanted = (*(step for step in steps if not PLACEHOLDER.search(step)), *missing_parts(run))
     return tuple(dict.fromkeys(each for each in wanted if each != run.question))
 
 
@@ -110,7 +108,7 @@ def render_searches(run: Run, room: int) -> str:
     short = [event.summary for event in run.compacted]
     lines: list[str] = []
     results = run.results
-    kept = {each.passage.id for each in run.evidence}
+    kept, waiting = ({each.passage.id for each in of} for of in (run.evidence, run.unweighed))
     by_rule = {call.id for event in run.events if isinstance(event, Decided) and event.hops for call in event.calls}
     for call in run.calls:
         if call.id in compacted or call.id not in results:
@@ -119,7 +117,8 @@ def render_searches(run: Run, room: int) -> str:
         good = sum(found.passage.id in kept for found in result.found)
         if call.id in by_rule and not good:
             continue  # the model did not choose it and learns nothing from it
-        outcome = "refused" if result.error else f"{len(result.found)} passages, {good} of them useful"
+        useful = "not weighed yet" if any(found.passage.id in waiting for found in result.found) else f"{good} useful"
+        outcome = "refused" if result.error else f"{len(result.found)} passages, {useful}"
         outcome += f", {result.undated} undated documents left out" if result.undated else ""
         tool_note = result.error or ("" if call.tool in TOOLS and TOOLS[call.tool].hides_note else result.note)
         note_line = f"\n  {call.tool} said: {fit_to_tokens(tool_note, NOTE)}" if tool_note else ""
@@ -147,15 +146,20 @@ def _latest(lines: Sequence[str], room: int) -> list[str]:
 
 def render_missing(run: Run) -> str:
     """What is still missing: as judged, as named by the draft's gap, or as requested by a person."""
-    judged: Judged | None = run.judged
-    wanted = list(judged.missing) if judged else []
-    wanted = [each for each in (reopening_request(run), *wanted) if each]
+    wanted = [*missing_parts(run)]
     wanted += [f"support for what an earlier draft said: {claim.words} ({claim.why})" for claim in run.objections]
     return "Still missing:\n" + fence(fence_mark(run.id), "missing", "\n".join(wanted)) if wanted else ""
 
 
+def missing_parts(run: Run) -> tuple[str, ...]:
+    """What the question asks for and was not found: as a person or the judge of the draft says, then as last judged."""
+    again, judged = run.reopened, run.judged
+    named = (again.missing or (again.gap,)) if isinstance(again, Critiqued) else (again.words,) if again else ()
+    return tuple(dict.fromkeys(each for each in (*named, *(judged.missing if judged else ())) if each))
+
+
 def reopening_request(run: Run) -> str:
-    """Why the search was reopened: the draft's gap, or a person's request."""
+    """What to search for since the search was reopened: as the judge of the draft or a person says."""
     again = run.reopened
     if again is None:
         return ""

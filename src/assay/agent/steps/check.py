@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 
 from assay.agent.context import RunContext, mark, run_before, run_in_order
-from assay.agent.prompt_window import evidence_documents
+from assay.agent.prompt_window import evidence_documents, render_searches
 from assay.answer import compose
 from assay.answer import draft as drafting
 from assay.answer import revise as revising
@@ -41,6 +41,7 @@ from assay.language.identify import identify_language
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
+TRIED = 300  # tokens of the searches so far, for who judges the whole
 ANSWERS = 0.3  # probability from which on claims answer the question
 Placed = Sequence[tuple[int, Claim]]
 
@@ -243,6 +244,7 @@ async def judge_group(
         context.glossary,
         _read_whole(run, context) if last else (),
         frozenset(key for claim in accepted for key in claim.cites) if last else frozenset(),
+        render_searches(run, TRIED) if last else "",
     )
     first = await _ask(run, context, request, Role.check)
     reviewed = run.asked.stakes is not Stakes.normal or run.asked.reviewed

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from assay.agent import prompt_window
-from assay.agent.context import RunContext
+from assay.agent.context import Limits, RunContext
 from assay.agent.near import FIRST_SEARCH
 from assay.agent.steps.read_evidence import (
     build_calls,
@@ -23,7 +23,21 @@ from assay.agent.toolbox.search import recall, search, search_all
 from assay.answer import revise as revising
 from assay.answer.checking.judge import unchanged_evidence
 from assay.core.errors import ToolError
-from assay.core.events import RULES, Call, Decided, Event, Found, Judged, Revised, RevisionCause, Route, StopReason
+from assay.core.events import (
+    RULES,
+    WHOLE,
+    Call,
+    Decided,
+    Event,
+    Found,
+    Gathered,
+    Judged,
+    Mode,
+    Revised,
+    RevisionCause,
+    Route,
+    StopReason,
+)
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Claim, Document
@@ -280,9 +294,38 @@ async def compact(run: Run, context: RunContext) -> AsyncIterator[Event]:
 RECITED = "cited anew, since other evidence says it"
 
 
+def reopen_due(run: Run, limits: Limits) -> bool:
+    """Whether something is missing that a search could find: once per run, if the limits allow it, and unless the person
+    asked for one search only."""
+    by_router = run.route is Route.lookup and run.asked.route is None
+    open_ = run.reopened is None and limits.reached(run) is None
+    if by_router and _found_nothing(run):
+        return open_
+    judgement = run.judgement
+    return (
+        judgement is not None
+        and bool(judgement.missing)
+        and bool(judgement.gap)
+        and run.asked.mode is not Mode.quick
+        and (run.route is Route.research or by_router)
+        and open_
+    )
+
+
+def _found_nothing(run: Run) -> bool:
+    """Whether the writer found no answer in what was looked up."""
+    draft = run.draft
+    return draft is not None and draft.by != RULES and not draft.blocks
+
+
+def found_since_draft(run: Run) -> bool:
+    """Whether a search for what the draft lacks brought evidence: otherwise another draft would say the same."""
+    return any(isinstance(event, Gathered) and event.evidence for event in run.drafting)
+
+
 async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """For failed claims: first look for other evidence of this run that they repeat, then search once for what the judge
-    names."""
+    """For failed claims: first look for other evidence of this run that they repeat. Then search once for what the judge
+    names, or the writer, as support of a claim or as missing."""
     standing = unchanged_evidence(run.evidence, context.document)
     open_: list[tuple[int, Claim]] = []
     for place, claim in run.unsupported:
@@ -290,8 +333,11 @@ async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
             yield Revised(place, right, f"{RECITED}: {claim.why}", cause=RevisionCause.recited)
         else:
             open_.append((place, claim))
-    judgement = run.judgement
-    if open_ and judgement is not None:
-        call = Call(f"c{len(run.calls) + 1}", "search", {"query": judgement.gap[:300], "k": WIDTH})
+    judgement, draft = run.judgement, run.draft
+    lacks = reopen_due(run, context.limits)
+    if lacks or (open_ and judgement is not None):
+        named = judgement.gap if judgement else next(iter(draft.missing if draft else ()), run.question)
+        call = Call(f"c{len(run.calls) + 1}", "search", {"query": named[:300], "k": WIDTH})
         calls = () if already_called(run, call) else (call,)
-        yield Decided(calls, "support of a claim is searched for", seeks=tuple(place for place, _ in open_))
+        why = "support of a claim is searched for" if open_ else "what is missing is searched for"
+        yield Decided(calls, why, seeks=tuple(place for place, _ in open_) or (WHOLE,))

@@ -228,6 +228,7 @@ class JudgeRequest:
     glossary: Glossary | None = None
     read_whole: tuple[str, ...] = ()  # titles of documents that were read to their end, for a question about a set
     accepted_cites: frozenset[str] = frozenset()  # what the accepted claims cite, which others may contradict
+    searched: str = ""  # what was searched for
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +307,7 @@ def _whole(request: JudgeRequest, mark: str, room: int) -> str:
         titles = fit_to_tokens("\n".join(f"- {_flat(each)}" for each in request.read_whole), room)
         accepted += f"Read to their end, so nothing of them is missing:\n{fence(mark, 'documents', titles)}\n"
     question = fit_to_tokens(_flat(request.question), max(room, 32))
+    accepted += f"{request.searched}\n" if request.searched else ""
     return prompts.render("check_answer", question=question, accepted=accepted, today=with_weekday(request.today))
 
 
