@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import ChatServer, Script
+from doubles import ChatServer, Script, direct
 from doubles.protocol import ModelOutput, Request
 from doubles.trial_replies import claims_of_trial, trial_rulings
 from notes import opened
 
-from assay.core.events import RoleModel
+from assay.agent.context import Limits
+from assay.core.events import Asked, RoleModel, StopReason
+from assay.core.run import Run
+from assay.core.types import Usage
 from assay.models.llm import Role
 from assay.store import facts
+from assay.store.runs import budgets
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.services import models
 
@@ -156,3 +160,23 @@ def _facts(workspace: Workspace) -> list[str]:
 
     with workspace.store.read() as connection:
         return list(connection.scalars(select(table.c.name)))
+
+
+async def test_probes_are_made_once_and_count_in_the_budget_of_the_run_that_makes_them(folder: Path):
+    script, spent = Script(route=direct(), direct={"text": "Nobody knows."}), budgets.spent_by_run
+    with ChatServer(script.answer) as server:
+        with opened(folder, server) as workspace:
+            first = [run async for run, _ in workspace.ask("What did the alert say?")][-1]
+            probes = len(server.requests) - first.usage.calls
+            assert spent(workspace.store, first.id).calls == first.usage.calls + probes and probes == 5
+        with opened(folder, server) as workspace:
+            second = [run async for run, _ in workspace.ask("Who sent the alert?")][-1]
+            assert spent(workspace.store, second.id).calls == second.usage.calls
+    assert len(server.requests) == probes + first.usage.calls + second.usage.calls
+
+
+def test_what_was_spent_on_probes_ends_a_search_earlier():
+    run = Run("r1", (Asked("Why?", "local", "2026-01-01"),))
+    assert Limits(calls=8).reached(run) is None
+    reached = Limits(calls=8, beside=Usage(calls=6)).reached(run)
+    assert reached is not None and reached.reason is StopReason.calls

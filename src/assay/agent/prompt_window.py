@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from assay.agent.toolbox import TOOLS
+from assay.answer.claims import widen_quotation
 from assay.core.events import Call, Compacted, Critiqued, Decided, HistorySummarised, Resumed
 from assay.core.events.describe import format_call
 from assay.core.run import Run
@@ -17,6 +18,7 @@ from assay.prompts import context_label, fence, fence_mark
 ROUNDS = 3  # number of recent rounds whose results are shown in full
 TRIED = 8  # tokens for the heading above the past searches
 NOTE = 400  # tokens of a tool's note
+AROUND, QUOTED = 120, 300  # tokens of a quotation up to which its surroundings are shown; and at most
 SEARCHED = "searches"
 PLACEHOLDER = re.compile(r"\{\s*([\w-]+)\s*\}")
 
@@ -99,7 +101,10 @@ def _piece(each: Evidence, titles: Mapping[str, str], mark: str) -> str:
     under = f" · {shorten_path(each.passage.heading, 30)}" if each.passage.heading else ""
     label = f"key: {each.key}, from {titles.get(each.passage.doc_id, '')!r}{under}{context_label(each.passage)}{flag}"
     note = f"\n(note: {each.note})" if each.note else ""
-    return fence(mark, label, f"{fit_to_tokens(each.quote.text, 300)}{fit_to_tokens(note, 160)}")
+    words = each.passage.text[slice(*widen_quotation(each, AROUND))]
+    if estimate_tokens(words) > QUOTED:  # its end may be what matters
+        words = fit_to_tokens(words, QUOTED // 2) + fit_to_tokens(words[::-1], QUOTED // 2)[::-1]
+    return fence(mark, label, f"{words}{fit_to_tokens(note, 160)}")
 
 
 def render_searches(run: Run, room: int) -> str:
@@ -121,7 +126,7 @@ def render_searches(run: Run, room: int) -> str:
         outcome = "refused" if result.error else f"{len(result.found)} passages, {useful}"
         outcome += f", {result.undated} undated documents left out" if result.undated else ""
         tool_note = result.error or ("" if call.tool in TOOLS and TOOLS[call.tool].hides_note else result.note)
-        note_line = f"\n  {call.tool} said: {fit_to_tokens(tool_note, NOTE)}" if tool_note else ""
+        note_line = f"\n  {call.tool} said: {_whole_lines(tool_note)}" if tool_note else ""
         lines.append(f"- {format_call(call)}: {outcome}{note_line}")
     if not lines and not short:
         return "Nothing was searched yet."
@@ -131,6 +136,16 @@ def render_searches(run: Run, room: int) -> str:
     before = [summary] if summary else []
     kept = before + _latest(lines, room - sum(estimate_tokens(line) + 2 for line in before))
     return "Tried so far:\n" + fence(mark, SEARCHED, "\n".join(kept)) if kept else ""
+
+
+def _whole_lines(note: str) -> str:
+    """As much of a note as fits, and how many of its lines are left out."""
+    lines = note.splitlines()
+    shown = fit_to_tokens(note, NOTE)
+    kept = shown.splitlines() if shown == note else shown.splitlines()[:-1] or [shown]
+    return "\n".join(
+        (*kept, *([f"({len(lines) - len(kept)} more lines are not shown)"] if len(kept) < len(lines) else []))
+    )
 
 
 def _latest(lines: Sequence[str], room: int) -> list[str]:

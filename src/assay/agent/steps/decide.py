@@ -11,10 +11,7 @@ from typing import Any
 from assay.agent import prompt_window
 from assay.agent.context import Limits, RunContext
 from assay.agent.near import FIRST_SEARCH
-from assay.agent.steps.read_evidence import (
-    build_calls,
-    past_searches,
-)
+from assay.agent.steps.read_evidence import build_calls, past_searches
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.collection import parse as parse_catalogue
@@ -53,6 +50,7 @@ SINGLE = (Route.lookup, Route.one_shot)  # routes with one search
 AT_ONCE = 6  # calls per round, at most
 MATCHES = 5  # score of evidence whose document belongs to a set
 TABLED = 8  # documents whose tables are read
+FEWER = "; more passages were asked for than one call gives"
 
 
 def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -73,9 +71,9 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         yield Decided((), reply.detail, stop=StopReason(reply.why.value), fallback=(reply.why,))
         return
     choice, by = reply
-    calls, refused = _new(
-        run, [(name, checked(context.tools[name], given)) for name, given in choice.calls if name in context.tools]
-    )
+    known = [(name, given) for name, given in choice.calls if name in context.tools]
+    wanted = [(name, checked(context.tools[name], given)) for name, given in known]
+    calls, refused = _new(run, wanted)
     if not calls and not run.calls:
         calls = (
             Call("c1", "search", {"query": run.query, "k": FIRST_SEARCH}),
@@ -83,7 +81,9 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         yield Decided(calls, "nothing was searched yet: the question in its own words", RULES, refused=refused)
         return
     if calls:
-        yield Decided(calls, choice.why.strip() or "as the model chose", by, refused=refused)
+        fewer = any(given.get("k") != own.get("k") for (_, given), (_, own) in zip(known, wanted, strict=True))
+        why = (choice.why.strip() or "as the model chose") + (FEWER if fewer else "")
+        yield Decided(calls, why, by, refused=refused)
     elif refused:
         yield Decided((), f"repeated: {'; '.join(refused)}", by, refused=refused, stop=StopReason.repeated)
     else:
@@ -201,10 +201,6 @@ def _new(run: Run, wanted: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[tup
         else:
             calls.append(call)
     return tuple(calls), tuple(refused)
-
-
-def already_called(run: Run, call: Call) -> bool:
-    return any(same_call(each, call) for each in run.calls)
 
 
 def same_call(one: Call, other: Call) -> bool:
@@ -337,7 +333,6 @@ async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
     lacks = reopen_due(run, context.limits)
     if lacks or (open_ and judgement is not None):
         named = judgement.gap if judgement else next(iter(draft.missing if draft else ()), run.question)
-        call = Call(f"c{len(run.calls) + 1}", "search", {"query": named[:300], "k": WIDTH})
-        calls = () if already_called(run, call) else (call,)
+        calls, _ = _new(run, [("search", {"query": named[:300], "k": WIDTH})])
         why = "support of a claim is searched for" if open_ else "what is missing is searched for"
         yield Decided(calls, why, seeks=tuple(place for place, _ in open_) or (WHOLE,))

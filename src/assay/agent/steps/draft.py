@@ -10,10 +10,7 @@ from dataclasses import replace
 from assay.agent.context import RunContext, mark
 from assay.agent.prompt_window import conversation, documents_of, evidence_documents, missing_parts, render_history
 from assay.agent.steps.decide import computes
-from assay.agent.steps.read_evidence import (
-    may_answer_turn,
-    read_evidence,
-)
+from assay.agent.steps.read_evidence import may_answer_turn, read_evidence
 from assay.agent.steps.route import is_greeting, reply_to_greeting
 from assay.agent.steps.writing import write_and_check
 from assay.agent.toolbox import collection

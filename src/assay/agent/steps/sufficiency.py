@@ -91,7 +91,7 @@ async def _ask(run: Run, context: RunContext) -> tuple[Sufficiency, str] | NoRep
         lambda room: _build_prompt(run, context, room),
         schema=judgement_schema(Sufficiency, steps, [each.key for each in run.evidence], whole_set=run.every),
         documents=sorted({each.passage.doc_id for each in run.evidence}),
-        max_tokens=JUDGING,
+        max_tokens=JUDGING * (2 if run.every else 1),
     )
 
 

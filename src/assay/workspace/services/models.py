@@ -9,16 +9,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from assay.core.codec import dumps, from_json, to_json
-from assay.core.errors import UserError
+from assay.core.errors import ModelError, UserError
 from assay.core.events import ModelReplied, RoleModel
 from assay.core.run import Run
 from assay.core.settings import Settings, hider
 from assay.core.types import Usage
-from assay.models.capability import Capability, probe
+from assay.models.capability import Capability, KnowsWindow, probe
 from assay.models.cost import parse_prices, price_of
 from assay.models.factory import NO_MODEL, is_measured_as_judge, is_provider, llm_for, model_hosts, models_by_role
-from assay.models.llm import LLM, Role
-from assay.models.meter import ConcurrencyLimit, ConnectedModel, Meter, StoreLedger
+from assay.models.llm import LLM, Prompt, Reply, Role, ToolCall
+from assay.models.meter import ConcurrencyLimit, ConnectedModel, Meter, NoReply, StoreLedger
 from assay.store import facts
 from assay.store.runs.budgets import Ceilings
 from assay.workspace.context import Service, WorkspaceContext
@@ -37,20 +37,19 @@ Roles = Mapping[Role, tuple[ConnectedModel, ...]]
 class Models(Service):
     """The language models of a workspace."""
 
-    async def connect(self) -> Roles:
-        """The models of every role. Each model is probed once, a judge is measured once, and the results are remembered."""
+    async def connect(self, run: str = "") -> Roles:
+        """The models of every role. Each model is probed once, a judge is measured once, and the results are remembered.
+        These requests count in the budget of the run that makes them, and of the person."""
         self.context.check_model_consent()
         settings = self.settings
         named = models_by_role(settings)
         found: dict[str, tuple[LLM, Capability, JudgeTrial | None]] = {}
         for name in dict.fromkeys(name for names in named.values() for name in names):
             llm = llm_for(settings, name)
-            can = await self.capability(llm, name)
-            found[name] = (
-                llm,
-                can,
-                await self.judge_trial(llm, name, can) if is_measured_as_judge(settings, name) else None,
-            )
+            probed = _ProbedModel(llm, _ledger(self.context, self.principal.id, run, _day_ceilings(settings)))
+            can = await self.capability(probed, name)
+            measured = is_measured_as_judge(settings, name)
+            found[name] = (llm, can, await self.judge_trial(probed, name, can) if measured else None)
         return {
             role: tuple(
                 ConnectedModel(llm, _role_model(settings, role, llm.name, can, trial))
@@ -121,6 +120,31 @@ class Models(Service):
         return named
 
 
+@dataclass(frozen=True, slots=True)
+class _ProbedModel:
+    """A model whose requests are reserved and settled like those of a run, before there is one."""
+
+    llm: LLM
+    ledger: StoreLedger
+
+    @property
+    def name(self) -> str:
+        return self.llm.name
+
+    async def complete(self, prompt: Prompt, seconds: float) -> Reply:
+        seat = ConnectedModel(self.llm, RoleModel(Role.check.value, self.name, False, False, False, UNKNOWN_WINDOW))
+        meter = Meter({}, lambda _: None, lambda _: None, self.ledger, lambda _: seconds, seconds)
+        reply = await meter.consult(seat, Role.check, "probe", prompt)
+        await self.ledger.flushed()
+        if isinstance(reply, NoReply):
+            raise ModelError(f"The model {self.name} cannot be tried now: {reply.detail}.")
+        calls = tuple(ToolCall(call.id, call.tool, call.arguments) for call in reply.calls)
+        return Reply(reply.text, calls, reply.finish, reply.usage)
+
+    async def window(self, seconds: float) -> int | None:
+        return await self.llm.window(seconds) if isinstance(self.llm, KnowsWindow) else None
+
+
 def _role_model(settings: Settings, role: Role, name: str, can: Capability, trial: JudgeTrial | None) -> RoleModel:
     """The size of a model in a role. Unless the settings name it, a judge is small if its trial says so, and a model in
     another role if it calls no tools."""
@@ -161,8 +185,11 @@ def allowance(settings: Settings, *, synthesis: bool) -> dict[str, Any]:
 
 def _ceilings(settings: Settings, run: Run) -> Ceilings:
     own = allowance(settings, synthesis=run.asked.brief is not None)
+    return replace(_day_ceilings(settings), **{f"run_{what}": own[what] for what in MEASURES if what != "seconds"})
+
+
+def _day_ceilings(settings: Settings) -> Ceilings:
     return Ceilings(
-        **{f"run_{what}": most for what, most in own.items() if what != "seconds"},
         **{f"day_{what}": getattr(settings, f"budget_day_{what}") for what in MEASURES},
         all_tokens=settings.budget_all_day_tokens,
         all_money=settings.budget_all_day_money,
@@ -183,14 +210,17 @@ def prices(settings: Settings) -> Callable[[str, int, int], float | None]:
     return price
 
 
+def _ledger(context: WorkspaceContext, who: str, run: str, ceilings: Ceilings) -> StoreLedger:
+    store = context.store.deferred()
+    return StoreLedger(store, who, run, ceilings, lambda: store.now()[:10], prices(context.settings))
+
+
 def meter(
     context: WorkspaceContext, run: Run, roles: Roles, seconds_left: Callable[[], float], reserve: float
 ) -> Meter:
     """The meter through which a run calls its models. `reserve` seconds, and the money of the draft, are kept for writing."""
-    settings, store = context.settings, context.store.deferred()
-    ledger = StoreLedger(
-        store, run.asked.who, run.id, _ceilings(settings, run), lambda: store.now()[:10], prices(settings)
-    )
+    settings = context.settings
+    ledger = _ledger(context, run.asked.who, run.id, _ceilings(settings, run))
     writer = roles[Role.write][0].role_model
     if run.draft is None:
         ledger.set_aside(writer.model, min(DRAFT_IN, writer.window // 2), DRAFT_OUT)
