@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,7 @@ from doubles.protocol import ModelOutput, Request
 from doubles.trial_replies import claims_of_trial, trial_rulings
 from notes import opened
 
-from assay.agent.context import Limits
-from assay.core.events import Asked, RoleModel, StopReason
-from assay.core.run import Run
-from assay.core.types import Usage
+from assay.core.events import RoleModel
 from assay.models.llm import Role
 from assay.store import facts
 from assay.store.runs import budgets
@@ -175,8 +173,8 @@ async def test_probes_are_made_once_and_count_in_the_budget_of_the_run_that_make
     assert len(server.requests) == probes + first.usage.calls + second.usage.calls
 
 
-def test_what_was_spent_on_probes_ends_a_search_earlier():
-    run = Run("r1", (Asked("Why?", "local", "2026-01-01"),))
-    assert Limits(calls=8).reached(run) is None
-    reached = Limits(calls=8, beside=Usage(calls=6)).reached(run)
-    assert reached is not None and reached.reason is StopReason.calls
+async def test_of_questions_asked_together_one_tries_the_model(folder: Path):
+    script = Script(route=direct(), direct={"text": "Nobody knows."})
+    with ChatServer(script.answer) as server, opened(folder, server) as workspace:
+        await asyncio.gather(*(workspace.models.connect() for _ in range(4)))
+        assert len(server.requests) == 5 and budgets.spent_by_run(workspace.store, "").calls == 5

@@ -18,7 +18,7 @@ from assay.answer.claims import Sources
 from assay.answer.weigh import Assessor, BatchLimits
 from assay.core.events import Event, Mode, ModelReplied, Narrowed, Stopped, StopReason, Withheld
 from assay.core.run import Run
-from assay.core.types import Answer, Document, Passage, Usage
+from assay.core.types import Answer, Document, Passage
 from assay.index.hop_ranking import HopSettings
 from assay.language.glossary import Glossary, load_glossary
 from assay.models.ask import UNKNOWN_WINDOW, ask
@@ -53,7 +53,6 @@ class Limits:
     calls: int = 0
     tokens: int = 0
     money: float = 0.0
-    beside: Usage = field(default_factory=Usage)  # what the run has spent on requests that its record does not have
     kept_back: float = 0.25  # share of every ceiling reserved for writing and checking
     room: int = 8192  # tokens of the smallest deciding window; older results are compacted when it fills
     seconds: float = 900.0
@@ -73,7 +72,7 @@ class Limits:
             return Stopped(StopReason.rounds, f"{run.rounds} rounds of searching were allowed")
         if self.late:
             return Stopped(StopReason.time, f"{self.seconds:g} seconds were allowed for this question")
-        used, share = run.usage + self.beside, 1 - self.kept_back
+        used, share = run.usage, 1 - self.kept_back
         if self.calls and used.calls >= share * self.calls:
             return Stopped(StopReason.calls, f"{self.calls} calls of a model were allowed")
         if self.tokens and used.tokens_in + used.tokens_out >= share * self.tokens:

@@ -183,13 +183,6 @@ def spent_by_run(store: Store, run: str) -> Usage:
     return _used(store, spending.c.run == run)
 
 
-def spent_beside(store: Store, run: str, recorded: Usage) -> Usage:
-    """What a run has spent on requests that its record does not have: probes of a model, and what was lost."""
-    spent = spent_by_run(store, run)
-    names = ("calls", "tokens_in", "tokens_out", "money")
-    return Usage(**{name: max(0, getattr(spent, name) - getattr(recorded, name)) for name in names})
-
-
 def spent_by_all(store: Store, day: str) -> Usage:
     """The same for all users together in a day."""
     return _used(store, spending.c.day == day)

@@ -204,7 +204,6 @@ async def run_context_for(
         rounds=min(settings.search_rounds or ROUNDS[asked.mode], ROUNDS[asked.mode]),
         set_rounds=min(settings.search_rounds or SET_ROUNDS[asked.mode], SET_ROUNDS[asked.mode]),
         **allowed,
-        beside=budgets.spent_beside(context.store, run.id, run.usage),
         seconds_left=seconds_left,
         room=min((role_model.window for role_model in asked.seats if role_model.role == Role.decide), default=8192),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from assay.core.codec import dumps, from_json, to_json
-from assay.core.errors import ModelError, UserError
+from assay.core.errors import UserError
 from assay.core.events import ModelReplied, RoleModel
 from assay.core.run import Run
 from assay.core.settings import Settings, hider
@@ -22,7 +23,7 @@ from assay.models.meter import ConcurrencyLimit, ConnectedModel, Meter, NoReply,
 from assay.store import facts
 from assay.store.runs.budgets import Ceilings
 from assay.workspace.context import Service, WorkspaceContext
-from assay.workspace.judge_trial import JudgeTrial, describe_trial, measure_judge, trial_form
+from assay.workspace.judge_trial import UNKNOWN, JudgeTrial, describe_trial, measure_judge, trial_form
 
 PROBE, TRIAL = "probe:", "trial:"
 UNKNOWN_WINDOW = 8192  # tokens
@@ -31,6 +32,7 @@ DRAFT_IN, DRAFT_OUT = 6000, 1500  # tokens of the final draft that are reserved 
 WRITING = frozenset({Role.write, Role.check})
 MEASURES = ("calls", "tokens", "money", "seconds")
 Roles = Mapping[Role, tuple[ConnectedModel, ...]]
+_TRYING: dict[object, asyncio.Future[tuple[Capability, JudgeTrial | None]]] = {}  # models that are being tried
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,7 @@ class Models(Service):
         found: dict[str, tuple[LLM, Capability, JudgeTrial | None]] = {}
         for name in dict.fromkeys(name for names in named.values() for name in names):
             llm = llm_for(settings, name)
-            probed = _ProbedModel(llm, _ledger(self.context, self.principal.id, run, _day_ceilings(settings)))
-            can = await self.capability(probed, name)
-            measured = is_measured_as_judge(settings, name)
-            found[name] = (llm, can, await self.judge_trial(probed, name, can) if measured else None)
+            found[name] = (llm, *await self._tried_once(llm, name, run))
         return {
             role: tuple(
                 ConnectedModel(llm, _role_model(settings, role, llm.name, can, trial))
@@ -57,6 +56,25 @@ class Models(Service):
             )
             for role, names in named.items()
         }
+
+    async def _tried_once(self, llm: LLM, name: str, run: str) -> tuple[Capability, JudgeTrial | None]:
+        """What is known of a model. Of runs that begin together one tries it, and the others wait for what that one finds."""
+        key = (asyncio.get_running_loop(), id(self.store.engine), _fact(PROBE, self.settings, name))
+        if (trying := _TRYING.get(key)) is None:
+            trying = _TRYING[key] = asyncio.ensure_future(self._tried(llm, name, run))
+            trying.add_done_callback(lambda done: _TRYING.pop(key) and not done.cancelled() and done.exception())
+        return await asyncio.shield(trying)
+
+    async def _tried(self, llm: LLM, name: str, run: str) -> tuple[Capability, JudgeTrial | None]:
+        """What is known of a model, or found out now. Where the day's budget is used up, nothing is known of it, and the run
+        goes on without."""
+        probed = _ProbedModel(llm, _ledger(self.context, self.principal.id, run, _day_ceilings(self.settings)))
+        measured = is_measured_as_judge(self.settings, name)
+        try:
+            can = await self.capability(probed, name)
+            return can, await self.judge_trial(probed, name, can) if measured else None
+        except _NoBudget:
+            return UNKNOWN, JudgeTrial(1.0, 1.0, 0, capable=False, sure=False) if measured else None
 
     def known_role_models(self) -> tuple[RoleModel, ...]:
         """The first model of every role as it was probed earlier. One that was never probed or measured counts as large. No
@@ -120,6 +138,10 @@ class Models(Service):
         return named
 
 
+class _NoBudget(Exception):
+    """A model cannot be tried within the budget."""
+
+
 @dataclass(frozen=True, slots=True)
 class _ProbedModel:
     """A model whose requests are reserved and settled like those of a run, before there is one."""
@@ -137,7 +159,7 @@ class _ProbedModel:
         reply = await meter.consult(seat, Role.check, "probe", prompt)
         await self.ledger.flushed()
         if isinstance(reply, NoReply):
-            raise ModelError(f"The model {self.name} cannot be tried now: {reply.detail}.")
+            raise _NoBudget(reply.detail)
         calls = tuple(ToolCall(call.id, call.tool, call.arguments) for call in reply.calls)
         return Reply(reply.text, calls, reply.finish, reply.usage)
 
