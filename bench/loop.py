@@ -9,8 +9,8 @@ after the other, so that a busy moment hits all alike. `bare` is a loop by hand 
 
 The others send the whole conversation again with every request and keep nothing on disk. Ours makes more requests for the same
 five searches (route and plan, weigh and judge, write, check), reserves and settles each, writes every event to SQLite before
-it is used, follows names, and checks every claim of the answer. paper-qa's agent gathers evidence five times, with a request for each text
-that it summarises, and runs in an environment of its own. An agent that is not installed is named as missing.
+it is used, follows names, and checks every claim of the answer. paper-qa's agent gathers evidence five times, with a request
+for each text that it summarises, and runs in an environment of its own. An agent that is not installed is named as missing.
 """
 
 from __future__ import annotations
