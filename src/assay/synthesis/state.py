@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TypeVar
 
 from assay.core.codec import digest
@@ -54,10 +55,15 @@ def language(run: Run) -> str:
     spoken = Counter(
         found
         for event in opened(run).values()
-        if (found := identify_language("\n".join(each.passage.text for each in event.found[:4])))
+        if (found := _language_of(tuple(each.passage.text for each in event.found[:4])))
     )
     found = identify_language(brief(run).focus) or next((code for code, _ in spoken.most_common(1)), "")
     return f"Write in the language with the code “{found}”." if found else "Write in the language of the documents."
+
+
+@lru_cache(maxsize=4096)  # every prompt asks
+def _language_of(texts: tuple[str, ...]) -> str | None:
+    return identify_language("\n".join(texts))
 
 
 def labels(run: Run) -> dict[str, str]:
