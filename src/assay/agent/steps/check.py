@@ -419,10 +419,6 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
             yield each
 
 
-<<<<<<< HEAD
-def _stands(claim: Claim) -> bool:
-    return claim.quote is None and claim.verdict is Verdict.supported
-=======
 async def _ask_revisions(
     run: Run,
     context: RunContext,
@@ -447,10 +443,8 @@ async def _ask_revisions(
     )
 
 
-def _may_lean(place: int, claim: Claim, first: int) -> bool:
-    """Whether a claim stands and may refer to the first that failed."""
-    return place > first and claim.quote is None and claim.verdict is Verdict.supported
->>>>>>> main
+def _stands(claim: Claim) -> bool:
+    return claim.quote is None and claim.verdict is Verdict.supported
 
 
 def _revises(event: Event) -> bool:
