@@ -37,13 +37,22 @@ def runs(
     """List what was asked, newest first, with how it ended and what it took."""
     with open_workspace(workspace) as opened:
         entries = opened.questions.recent(opened.principal.id, opened.scope(), limit)
-    if review:
-        entries = [each for each in entries if each.cut_short or each.state == "failed"]
+        if review:
+            entries = [each for each in entries if each.cut_short or each.state == "failed"]
+        stale = {each.run: each for each in opened.rechecks.stale([each.id for each in entries])} if entries else {}
     if json:
-        print_json([{"run": each.id, **{k: v for k, v in to_json(each).items() if k != "id"}} for each in entries])
+        print_json(
+            [
+                {"run": each.id, **{k: v for k, v in to_json(each).items() if k != "id"}}
+                | ({"recheck": stale[each.id]} if each.id in stale else {})
+                for each in entries
+            ]
+        )
         return
     for each in entries:
         many = f"[{each.documents} documents] " if each.documents else ""
+        if each.id in stale and each.state != "withheld":
+            many = f"[{stale[each.id].standing}] {many}"
         start = f"{each.id}  {each.started[:19]}  {each.state:<10}"
         print_lines(f"{start}  {_cost(each.usage):>10}  {many}{each.question}")
 
@@ -103,6 +112,29 @@ def feedback(
         about = each.statement or each.question or "(withheld)"
         words = f"  [{of.words}]" if of.words else ""
         console().print(plain(f"{of.run}  {each.entry.at[:19]}  {of.kind:<10}  {about}{words}"), markup=False)
+
+
+def recheck(
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Only these, whether they hold or not. Default: all.")
+    ] = None,
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """List the answers and syntheses that rest on words that have changed in your documents since, by code."""
+    with open_workspace(workspace) as opened:
+        own = (opened.rechecks.of_run(opened.questions.run(run)) for run in runs or ())
+        found = [each for each in own if each] if runs else opened.rechecks.stale()
+        today = opened.store.now()[:10]
+    if json:
+        print_json([{**to_json(each), "line": each.line} for each in found])
+        return
+    for each in found:
+        print_lines(f"{each.run}  {each.question}", f"    {each.line}")
+        for finding in each.findings:
+            print_lines(f"    {finding.line}")
+    if not found:
+        print_lines(f"Nothing that your answers rest on has changed. Checked against your documents of {today}.")
 
 
 RunName = Annotated[str, typer.Argument(help="A run, as `assay runs` gives it.")]
