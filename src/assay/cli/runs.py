@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from assay.answer.recheck import AnswerStanding
 from assay.cli.acting import open_workspace
 from assay.cli.config import settle
 from assay.cli.follow import EXIT, FormatOption, OutputFormat, Show, end, follow, render_answer
@@ -212,12 +213,15 @@ def _print_prompts(opened: Opened, recorded: Run, json: bool) -> typer.Exit:
 
 def _replay_recorded(opened: Opened, recorded: Run, show: Show) -> typer.Exit:
     made = wait_for(opened.questions.replay(recorded))
+    stands = opened.rechecks.of_run(recorded)
     if show.json:
-        print_json({"run": recorded.id, **picked(made, "same differences taken reworded as_recorded checked answer")})
+        data = picked(made, "same differences taken reworded as_recorded checked answer")
+        print_json({"run": recorded.id, **data, "recheck": stands})
     elif made.answer is not None:
         typer.echo(render_answer(_with_answer(recorded, made), opened, show.format, working=show.working))
     if not show.json and not show.quiet:
-        for line in describe_comparison(made):
+        stale = [stands.line] if stands and stands.standing is not AnswerStanding.holds else []
+        for line in (*describe_comparison(made), *stale):
             aside().print(plain(line), style="dim", markup=False, soft_wrap=True)
     return typer.Exit(EXIT[made.answer.outcome] if made.answer and made.same else 1)
 

@@ -38,7 +38,7 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
       { class: "page reports" },
       pageHead(
         "Reports",
-        `Computed from the records of ${app.me.admin ? "everybody" : "your own runs"}.`,
+        `Computed from the records of ${app.me.admin && name !== STALE ? "everybody" : "your own runs"}.`,
         app.me.admin ? button("Verify all records", { icon: "shield", on: verify }) : null,
       ),
       el(
