@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from doubles import WordAnswers
+from doubles import ChatServer, Script, WordAnswers
 from notes import Plain, filled, opened
 
 from assay.answer.recheck import AnswerStanding, Finding, Recheck
@@ -166,3 +166,51 @@ def test_several_changed_sources_are_counted_and_named():
     assert found.line == "One source has changed: Rules."
     two = replace(found, findings=(one, replace(one, title="Report")))
     assert two.line == "2 sources have changed: Rules; Report."
+
+
+# --- with a model ---------------------------------------------------------------------------------------------------
+
+LETTER = "A letter of the keeper: the tower at Carrow Point is 29 metres tall, as I measured it."
+
+
+def judge(words: str, verdict: str = "contradicted") -> Script:
+    ruling = {"claim": 1, "words": [words], "why": "another height", "verdict": verdict}
+    return Script(check={"rulings": [ruling]})
+
+
+async def asked_of_model(folder: Path, script: Script) -> tuple[int, list[Recheck], Any]:
+    """An answer, then a letter, then the model is asked."""
+    await filled(folder, NOTES)
+    with ChatServer(script.answer) as server, opened(folder, server, llm_size="large") as workspace:
+        workspace.context.parts.answer_model = WordAnswers()
+        where = SearchFilters(sources=("tower.txt",))
+        first = [run async for run, _ in workspace.ask(TALL, where=where, model=False)][-1]
+        assert await workspace.rechecks.ask_model() == 0, "no document is newer"
+        await put(workspace, {"letter.txt": LETTER})
+        asked = await workspace.rechecks.ask_model()
+        assert await workspace.rechecks.ask_model() == 0, "nobody is asked twice of the same documents"
+        found = workspace.rechecks.stale()
+        [recorded] = [run for run in workspace.questions.recent("local", workspace.scope()) if run.id != first.id]
+        trace = workspace.run(recorded.id)
+        await workspace.documents.remove(["letter.txt"])
+        assert "29 metres" not in str(workspace.rechecks.stale())
+    return asked, found, trace
+
+
+async def test_a_newer_document_that_a_model_says_contradicts_an_answer_is_shown_with_both_quotations(
+    tmp_path: Path,
+):
+    words = "the tower at Carrow Point is 29 metres tall"
+    asked, [found], trace = await asked_of_model(tmp_path / "workspace", judge(words))
+    assert asked == 1
+    assert found.standing is AnswerStanding.contradicted
+    assert found.line == f"A newer document says otherwise: “{words}” (letter.txt) against “{NOTES['tower.txt']}”."
+    assert [type(event).__name__ for event in trace.events] == [
+        "Asked", "Gathered", "ModelReplied", "Drafted", "Checked", "Answered"
+    ]  # fmt: skip
+    assert trace.usage.calls == 1
+
+
+async def test_words_that_no_newer_document_has_contradict_nothing(tmp_path: Path):
+    asked, found, _ = await asked_of_model(tmp_path / "workspace", judge("the tower is 12 metres tall"))
+    assert (asked, found) == (1, [])

@@ -53,6 +53,7 @@ class AnswerStanding(StrEnum):
 
     holds = "holds"
     changed = "source changed"
+    contradicted = "contradicted"  # by a newer document, as a model says
     fallen = "no longer holds"
 
 
@@ -75,6 +76,8 @@ class Finding:
     @property
     def line(self) -> str:
         """`“Net sales, 2022: 480” is now “Net sales, 2022: 475” (Annual report)`"""
+        if self.standing is AnswerStanding.contradicted:
+            return f"“{self.now}” ({self.title}) against “{self.then}”"
         now = f" is now “{self.now}”" if self.now else ""
         why = f": {self.why}" if self.why and not self.now else "" if self.now else " is not there now"
         return f"“{self.then}”{now}{why} ({self.title})"
@@ -102,6 +105,9 @@ class Recheck:
         if fallen:
             more = f", and {len(fallen) - 1} more" if len(fallen) > 1 else ""
             return f"No longer holds: {fallen[0].line}{more}."
+        if against := [each for each in self.findings if each.standing is AnswerStanding.contradicted]:
+            more = f", and {len(against) - 1} more" if len(against) > 1 else ""
+            return f"A newer document says otherwise: {against[0].line}{more}."
         titles = list(dict.fromkeys(each.title for each in self.findings))
         if titles:
             several = f"{len(titles)} sources have" if len(titles) > 1 else "One source has"
@@ -232,6 +238,16 @@ def recheck(
             standing = AnswerStanding.changed if extracts and place else each.standing
             found.append(replace(each, claim=place, standing=standing, statement=_shown(claim.words), title=title))
     return tuple(found)
+
+
+def contradicted(answer: Answer, place: int, by: Quote, title: str) -> Finding:
+    """That words of a newer document contradict a claim, as a model says: both are shown."""
+    claim = answer.claims[place]
+    own = claim.quote or next(iter(claim.carried_by), None)
+    then = _shown(own.text if own and own.text else claim.words)
+    return Finding(
+        place, AnswerStanding.contradicted, by.doc_id, then, _shown(by.text), statement=_shown(claim.words), title=title
+    )
 
 
 def standing_of(findings: Sequence[Finding]) -> AnswerStanding:

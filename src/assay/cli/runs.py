@@ -13,7 +13,7 @@ from assay.cli.config import settle
 from assay.cli.follow import EXIT, FormatOption, OutputFormat, Show, end, follow, render_answer
 from assay.cli.options import Json, Quiet, WorkingOption, Workspace, again
 from assay.cli.run_view import event_lines
-from assay.cli.terminal import aside, console, picked, plain, print_json, print_lines, print_result, wait_for
+from assay.cli.terminal import aside, console, picked, plain, print_json, print_lines, print_result, say, wait_for
 from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.events import Answered
@@ -119,11 +119,19 @@ def recheck(
     runs: Annotated[
         list[str] | None, typer.Argument(help="Only these, whether they hold or not. Default: all.")
     ] = None,
+    model: Annotated[
+        bool, typer.Option("--model", help="First ask the model whether newer documents contradict them.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="With --model: requests at most, newest first.")] = 20,
     workspace: Workspace = None,
     json: Json = False,
 ) -> None:
     """List the answers and syntheses that rest on words that have changed in your documents since, by code."""
     with open_workspace(workspace) as opened:
+        if model:
+            settle(opened)
+            asked = wait_for(opened.rechecks.ask_model(runs or (), limit))
+            say(f"The model was asked about {asked} of your answers.")
         own = (opened.rechecks.of_run(opened.questions.run(run)) for run in runs or ())
         found = [each for each in own if each] if runs else opened.rechecks.stale()
         today = opened.store.now()[:10]

@@ -5,21 +5,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, func, select
 
 from assay.core.access import Scope
-from assay.core.codec import Texts
+from assay.core.codec import Texts, dumps, from_json, to_json
 from assay.core.events import Answered, Asked, Event, Gathered
 from assay.core.events.upgrade import read_event, stored_kinds
 from assay.core.run import Run
 from assay.store.database import Store
 from assay.store.dialect import among, insert_or_replace, parts
-from assay.store.documents import READY, REPLACED
+from assay.store.documents import READY, REPLACED, SEARCHABLE
 from assay.store.runs.visibility import hidden_records, hidden_runs, within
 from assay.store.schema import SAME_RECORD, documents, facts, mentions, payloads, records, runs
 
 RECHECKED = "recheck "  # prefix of the fact how a run stood, and against which versions
+BY_MODEL = "recheck by model "  # prefix of the fact what models found
 TOGETHER = 200  # runs that are read at once
 _NEEDED = stored_kinds(Asked, Gathered, Answered)
 
@@ -110,6 +112,40 @@ def answers(store: Store, run_ids: Sequence[str], texts: Texts, scope: Scope) ->
 
 def _is_whole(run: Run) -> bool:
     return isinstance(run.events[0], Asked) and run.answer is not None
+
+
+def delivered(store: Store, who: str) -> list[tuple[str, str]]:
+    """The delivered runs of a person, newest first, and when each was."""
+    query = select(records.c.run, records.c.at).join(runs, runs.c.id == records.c.run)
+    query = query.where(runs.c.who == who, runs.c.delivered.is_(True), records.c.kind.in_(stored_kinds(Answered)))
+    return [(row.run, row.at) for row in store.rows(query.order_by(runs.c.started.desc(), runs.c.id))]
+
+
+def added(store: Store, scope: Scope) -> list[tuple[str, str]]:
+    """When each document that is searched was added."""
+    query = select(documents.c.id, documents.c.added).where(within(scope), SEARCHABLE).order_by(documents.c.id)
+    return [(row.id, row.added) for row in store.rows(query)]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCheck:
+    """When a model was last asked whether newer documents contradict an answer, and the runs that recorded contradictions, each
+    with the claims of the answer that its own claims contradict, by index."""
+
+    at: str = ""
+    found: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+def model_checks(store: Store, who: str, only: Collection[str] = ()) -> dict[str, ModelCheck]:
+    """What models found, of the runs of a person."""
+    own = runs.c.id == func.substr(facts.c.name, len(BY_MODEL) + 1)
+    query = select(facts).join(runs, own).where(facts.c.name.startswith(BY_MODEL), runs.c.who == who)
+    rows = store.rows(query.where(among(runs.c.id, only)) if only else query)
+    return {row.name.removeprefix(BY_MODEL): from_json(ModelCheck, json.loads(row.value)) for row in rows}
+
+
+def remember_model_check(store: Store, run: str, check: ModelCheck) -> None:
+    store.execute(insert_or_replace(facts).values(name=BY_MODEL + run, value=dumps(to_json(check))))
 
 
 def remembered(store: Store, run_ids: Collection[str]) -> dict[str, str]:

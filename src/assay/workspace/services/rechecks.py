@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import date
 from functools import lru_cache
 
-from assay.answer.recheck import AnswerStanding, Finding, Recheck, Replacement, recheck, standing_of
+from assay.answer.recheck import AnswerStanding, Finding, Recheck, Replacement, contradicted, recheck, standing_of
 from assay.core.access import Scope
 from assay.core.codec import digest, dumps
+from assay.core.errors import UserError
 from assay.core.run import Run
-from assay.core.types import Document
+from assay.core.types import Answer, Document
+from assay.governance.reviewing import any_review
 from assay.models.factory import NO_MODEL, has_model
+from assay.models.llm import Role
 from assay.store import documents
 from assay.store import rechecks as stored
 from assay.store.runs.visibility import WITHHELD_REASON
 from assay.workspace.context import Service
+from assay.workspace.services.contradictions import find_contradictions
+from assay.workspace.services.models import Models
 from assay.workspace.services.questions import Questions
 from assay.workspace.services.syntheses import Syntheses
 from assay.workspace.types import Steps, SynthesisRequest
@@ -47,11 +53,13 @@ class Rechecks(Service):
         seen = {run: _seen(ids, versions) for run, ids in speaking.items()}
         known = stored.remembered(self.store, speaking)
         open_ = [run for run in speaking if known.get(run) != f"{AnswerStanding.holds} {seen[run]}"]
+        against = [run for run, check in stored.model_checks(self.store, who, only).items() if check.found]
+        open_ += [run for run in against if run not in open_]
         found: list[Recheck] = []
         new: dict[str, str] = {}
         for each in self._checked(open_, scope, versions):
-            value = f"{each.standing} {seen[each.run]}"
-            if known.get(each.run) != value:
+            value = f"{each.standing} {seen.get(each.run)}"
+            if each.run in seen and known.get(each.run) != value:
                 new[each.run] = value
             if each.standing is not AnswerStanding.holds:
                 found.append(each)
@@ -98,7 +106,50 @@ class Rechecks(Service):
         cited = {each.passage.doc_id for each in run.evidence}
         replaced = {id: library.replacement(id, now) for id, now in versions.items() if id in cited}
         findings = recheck(run.answer, run.evidence, replaced, library.document) if replaced else ()
+        findings = (*findings, *self._contradictions(run, run.answer))
         return self._made(run.id, run.asked.question, standing_of(findings), findings, run.asked.brief is not None)
+
+    def _contradictions(self, run: Run, answer: Answer) -> Iterator[Finding]:
+        """Words of newer documents that contradict the answer, as a model said, if they are still there to be read."""
+        check = stored.model_checks(self.store, self.principal.id, [run.id]).get(run.id)
+        for recorded, places in check.found if check else ():
+            with suppress(UserError):  # erased meanwhile
+                found = self.context.run(recorded).answer
+                quotes = [claim.quote for claim in found.claims if claim.quote] if found else []
+                there = documents.titles(self.store, {each.doc_id for each in quotes}, self.context.scope())
+                for place, quote in zip(places, quotes, strict=False):
+                    if quote.doc_id in there and place < len(answer.claims):
+                        yield contradicted(answer, place, quote, there[quote.doc_id])
+
+    async def ask_model(self, only: Collection[str] = (), most: int = 20) -> int:
+        """Ask the judge whether documents that came after answers contradict them: the newest answers first, one request for
+        each that has anything near in them. Returns the number of answers that it was asked about."""
+        if any_review(self.store, self.settings):
+            raise UserError(
+                "Answers are reviewed here before anybody sees them, and nobody reviews what a model says of them later: "
+                "recheck without --model."
+            )
+        if not has_model(self.settings):
+            raise UserError("No language model is set: set `llm_base_url` and `llm_model`, or recheck without --model.")
+        roles = await Models(self.context).connect()
+        if roles[Role.check][0].role_model.small:
+            raise UserError("The model that judges is too small to be asked what contradicts an answer.")
+        scope, asked, now = self.context.scope(), 0, self.store.now()
+        known = stored.model_checks(self.store, self.principal.id)
+        dated = stored.added(self.store, scope)
+        for id, at in stored.delivered(self.store, self.principal.id):
+            check = known.get(id, stored.ModelCheck())
+            newer = [document for document, added in dated if added > max(at, check.at)]
+            origin = self.context.run(id) if newer and (not only or id in only) else None
+            if origin is None or origin.asked.recheck or origin.answer is None or not origin.answer.claims:
+                continue
+            found = await find_contradictions(self.context, origin, newer, roles)
+            more = ((found.run, found.claims),) if found and found.claims else ()
+            stored.remember_model_check(self.store, id, stored.ModelCheck(now, (*check.found, *more)))
+            asked += found is not None
+            if asked == most:
+                break
+        return asked
 
     def _withheld(self, run: str, question: str, *, synthesis: bool) -> Recheck:
         return self._made(run, question, AnswerStanding.fallen, (), synthesis, WITHHELD_REASON)

@@ -6,7 +6,7 @@ import { button, icon } from "../lib/ui.js";
 
 const SHOWN = 5; // findings at first
 /** @type {Table} */
-const LOOKS = { "source changed": ["warn", "warning"], "no longer holds": ["bad", "warning"] };
+const LOOKS = { "source changed": ["warn", "warning"], contradicted: ["warn", "warning"], "no longer holds": ["bad", "warning"] };
 
 /** A line that it holds; or else what has changed, with a button that asks again where `app` is given. */
 export function recheckView(/** @type {RecheckView | null | undefined} */ found, /** @type {App | null} */ app = null) {
@@ -30,7 +30,8 @@ export function recheckView(/** @type {RecheckView | null | undefined} */ found,
 }
 
 function heading(/** @type {RecheckView} */ found) {
-  return found.standing === "no longer holds" && !found.withheld ? "No longer holds" : found.line;
+  if (found.withheld || found.standing === "source changed") return found.line;
+  return found.standing === "contradicted" ? "A newer document says otherwise" : "No longer holds";
 }
 
 function finding(/** @type {RecheckView["findings"][number]} */ each) {
@@ -38,9 +39,9 @@ function finding(/** @type {RecheckView["findings"][number]} */ each) {
     "dl",
     { class: "then-now small" },
     el("dt", {}, "Then"),
-    el("dd", {}, el("q", { dir: "auto" }, each.then), el("span", { class: "muted" }, ` ${each.title}`)),
+    el("dd", {}, el("q", { dir: "auto" }, each.then)),
     el("dt", {}, "Now"),
-    el("dd", {}, each.now ? el("q", { dir: "auto" }, each.now) : each.why || "not there"),
+    el("dd", {}, each.now ? el("q", { dir: "auto" }, each.now) : each.why || "not there", el("span", { class: "muted" }, ` ${each.title}`)),
   );
 }
 
