@@ -27,6 +27,8 @@ from assay.workspace.services.questions import Questions
 from assay.workspace.services.syntheses import Syntheses
 from assay.workspace.types import Steps, SynthesisRequest
 
+Versions = Mapping[str, str]
+ModelChecks = Mapping[str, stored.ModelCheck]
 KEPT = 256  # documents in memory, and as many comparisons
 
 
@@ -42,7 +44,8 @@ class Rechecks(Service):
             return None
         ids = stored.replaced_in(self.store, run.id)
         versions = stored.current_versions(self.store, ids, self.context.scope()) if ids else {}
-        return self._recheck(run, _Library(self, self.context.scope()), versions)
+        checks = stored.model_checks(self.store, self.principal.id, [run.id])
+        return self._recheck(run, _Library(self, self.context.scope()), versions, checks)
 
     def stale(self, only: Collection[str] = (), most: int | None = None) -> list[Recheck]:
         """This person's answers that rest on words that changed, newest first, then those that are withheld. Only answers that
@@ -53,11 +56,12 @@ class Rechecks(Service):
         seen = {run: _seen(ids, versions) for run, ids in speaking.items()}
         known = stored.remembered(self.store, speaking)
         open_ = [run for run in speaking if known.get(run) != f"{AnswerStanding.holds} {seen[run]}"]
-        against = [run for run, check in stored.model_checks(self.store, who, only).items() if check.found]
-        open_ += [run for run in against if run not in open_]
+        checks = stored.model_checks(self.store, who, only)
+        listed = set(open_)
+        open_ += [run for run, check in checks.items() if check.found and run not in listed]
         found: list[Recheck] = []
         new: dict[str, str] = {}
-        for each in self._checked(open_, scope, versions):
+        for each in self._checked(open_, scope, versions, checks):
             value = f"{each.standing} {seen.get(each.run)}"
             if each.run in seen and known.get(each.run) != value:
                 new[each.run] = value
@@ -91,7 +95,7 @@ class Rechecks(Service):
         async for step in steps:
             yield step
 
-    def _checked(self, runs: Sequence[str], scope: Scope, versions: Mapping[str, str]) -> Iterator[Recheck]:
+    def _checked(self, runs: Sequence[str], scope: Scope, versions: Versions, checks: ModelChecks) -> Iterator[Recheck]:
         library = _Library(self, scope)
 
         def words(document: str, start: int, end: int) -> tuple[str, str, str]:
@@ -99,20 +103,20 @@ class Rechecks(Service):
             return (source.text[start:end] if source else ""), "", ""
 
         for run in stored.answers(self.store, runs, words, scope):
-            yield self._recheck(run, library, versions)
+            yield self._recheck(run, library, versions, checks)
 
-    def _recheck(self, run: Run, library: _Library, versions: Mapping[str, str]) -> Recheck:
+    def _recheck(self, run: Run, library: _Library, versions: Versions, checks: ModelChecks) -> Recheck:
         assert run.answer is not None
         cited = {each.passage.doc_id for each in run.evidence}
         replaced = {id: library.replacement(id, now) for id, now in versions.items() if id in cited}
         findings = recheck(run.answer, run.evidence, replaced, library.document) if replaced else ()
-        findings = (*findings, *self._contradictions(run, run.answer))
+        if run.id in checks:
+            findings = (*findings, *self._contradictions(run.answer, checks[run.id]))
         return self._made(run.id, run.asked.question, standing_of(findings), findings, run.asked.brief is not None)
 
-    def _contradictions(self, run: Run, answer: Answer) -> Iterator[Finding]:
+    def _contradictions(self, answer: Answer, check: stored.ModelCheck) -> Iterator[Finding]:
         """Words of newer documents that contradict the answer, as a model said, if they are still there to be read."""
-        check = stored.model_checks(self.store, self.principal.id, [run.id]).get(run.id)
-        for recorded, places in check.found if check else ():
+        for recorded, places in check.found:
             with suppress(UserError):  # erased meanwhile
                 found = self.context.run(recorded).answer
                 quotes = [claim.quote for claim in found.claims if claim.quote] if found else []
