@@ -26,7 +26,7 @@ from assay.synthesis.account import account
 from assay.synthesis.coverage import NOT_FOUND, NOT_REACHED
 
 TABLE = "\n".join(f"| pump {row} | {row * 7} | {row * 11} | closed |" for row in range(12))
-HUGE = "\n".join(f"Paragraph {n} says that the crane of berth {n} moved {n * 3} containers." for n in range(200))
+HUGE = "\n".join(f"Paragraph {n} says that the crane of berth {n} moved {n * 3} containers." for n in range(90))
 SOUND = (document("a", A), document("b", B))
 DOCUMENTS: Mapping[str, tuple[Document, ...]] = {
     "a table, an empty and a huge one": (
@@ -63,7 +63,7 @@ REPLIES: Mapping[str, Callable[[str], str]] = {
     "nothing found": lambda name: json.dumps(NOTHING[name]),
     "unusable": lambda name: '{"documents": [[[',
     "contradictory": lambda name: json.dumps(WRONG[name]),
-    "endless": lambda name: '{"documents": [' + '{"document": "D1", "points": []}, ' * 800,
+    "endless": lambda name: '{"documents": [' + '{"document": "D1", "points": []}, ' * 400,
     "a refusal": lambda name: "I am sorry, but I cannot help with that.",
 }
 STEPS = 150  # of the longest of these runs, with a margin
