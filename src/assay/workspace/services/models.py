@@ -244,7 +244,7 @@ def meter(
     settings = context.settings
     ledger = _ledger(context, run.asked.who, run.id, _ceilings(settings, run))
     writer = roles[Role.write][0].role_model
-    if run.draft is None:
+    if run.draft is None and not run.asked.recheck:
         ledger.set_aside(writer.model, min(DRAFT_IN, writer.window // 2), DRAFT_OUT)
 
     def refuse(_: ModelReplied) -> None:
