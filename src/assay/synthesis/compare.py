@@ -110,10 +110,15 @@ def shared_words(left: str, right: str, values: str) -> str:
     given = frozenset(fold_case(values).split())
     ours, theirs = (re.findall(r"[^\W_]+(?:['’.,-][^\W_]+)*", each) for each in (left, right))
     alike = SequenceMatcher(None, [*map(fold_case, ours)], [*map(fold_case, theirs)], autojunk=False)
-    runs = [
-        [word for word in ours[at : at + size] if fold_case(word) not in given]
-        for at, _, size in alike.get_matching_blocks()
-    ]
+    runs: list[list[str]] = []
+    end = -1
+    for at, _, size in alike.get_matching_blocks():
+        words = [word for word in ours[at : at + size] if fold_case(word) not in given]
+        if at == end and runs:
+            runs[-1] += words
+        else:
+            runs.append(words)
+        end = at + size
     told = " … ".join(" ".join(run) for run in runs if content_terms(" ".join(run)))
     return told if len(content_terms(told)) > 1 else ""
 

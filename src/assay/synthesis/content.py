@@ -303,14 +303,16 @@ class Footnotes:
         source = self.document(quotes[0].doc_id)
         text = source.text if source else ""
         found: list[Excerpt] = []
+        heading = ""
         for last, quote, claim in zip((None, *quotes), quotes, block.claims, strict=False):
             under = source.heading_at(quote.start).rpartition(BETWEEN)[2] if source else ""
             under = "" if printable(under) == self.title(quote.doc_id) else under
             skipped = quote.start - last.end > NEXT if last else False
             parted = last is not None and "\n\n" in text[last.end : quote.start]
             in_table = bool(source and tables_within(source.tables, quote.start, quote.end))
-            if last is None or under != found[-1].under or in_table or (parted and not under):
-                found.append(Excerpt(under, [(False, claim)]))
+            if last is None or under != heading or in_table or (parted and not under):
+                found.append(Excerpt("" if under == heading else under, [(False, claim)]))
+                heading = under
             else:
                 found[-1].claims.append((skipped, claim))
         return found if len(found) > 1 else [replace(each, under="") for each in found]

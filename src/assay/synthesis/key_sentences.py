@@ -44,19 +44,12 @@ ASIDES = (
 LIKE_ROLE, LIKE_ASIDE = 0.42, 0.58
 # What a sentence is worth; the last is what the answer model says of it.
 IN_ABSTRACT, LATE, AT_FIRST, OPENS, FIGURE, ROLE, SAID = 0.8, 0.7, 0.4, 0.4, 0.4, 0.6, 1.2
-ASIDE, IMPRINT, THIN, LONG = (
-    1.5,
-    1.0,
-    0.1,
-    0.012,
-)  # what it loses; for each word that it has too little, and for each that it has
-AGAIN, BESIDE, BROUGHT = (
-    0.3,
-    0.1,
-    0.1,
-)  # less for a section that was quoted; more beside a chosen one; less for each brought
+# What it loses: under such a heading, as an imprint, for each word that it has too little, and for each that it has.
+ASIDE, IMPRINT, THIN, LONG = 1.5, 1.0, 0.1, 0.012
+# It is worth less if its section was quoted, more beside one that is, less for each sentence that it brings.
+AGAIN, BESIDE, BROUGHT = 0.2, 0.2, 0.1
 SAYS, LEAST = 5, 2  # words that a sentence has beyond those of title, authors and dates
-ENOUGH = 0.4  # what a sentence is worth if it is told although there is room
+ENOUGH = 0.25  # of what the best is worth, if a sentence is told because there is room
 BODY = frozenset({BlockKind.paragraph, BlockKind.item})
 ENDS = re.compile(r"[.!…。！؟۔][\"'”’»)\]]*(?:\s?\[[\d,–\- ]+\]|\d{1,2})*$")
 ITEM = re.compile(r"(?:[-*•‣▪–]|\(?\d{1,3}(?:\.\d{1,3})*[.)]?|\(?[a-z]\))\s+(?=\S)")
@@ -91,10 +84,10 @@ def own_title(document: Document) -> str:
         return title
     line, _, rest = document.text.lstrip().partition("\n")
     headed = document.sections and document.sections[0].title == line.strip()
-    alone = not rest.partition("\n")[0].strip() and len(rest) > len(line) and not re.search(r"[,:;，：；]\s*$", line)
+    alone = not rest.partition("\n")[0].strip() and len(rest) > len(line) and len(split_sentences(line)) == 1
     fits = 2 <= len(line.split()) <= TITLE or (is_unspaced_script(line) and len(line) <= 3 * TITLE)
-    usable = fits and (headed or alone) and not is_table_row(line) and not is_suspicious(line)
-    return line.strip().removesuffix(".") if usable else title or _file(document)
+    other = is_table_row(line) or is_suspicious(line) or re.search(r"[,:;，：；]\s*$", line)
+    return line.strip().removesuffix(".") if fits and (headed or alone) and not other else title or _file(document)
 
 
 def is_file_name(title: str, document: Document) -> bool:
@@ -173,13 +166,13 @@ def _choose(document: Document, found: Sequence[Sentence], worth: Mapping[int, f
 
     def value(at: int) -> float:
         again = 0.0 if found[at].leads else AGAIN * quoted[found[at].section]
-        beside = BESIDE * bool({at - 1, at + 1} & chosen)
+        beside = BESIDE / (1 + found[at].leads) * bool({at - 1, at + 1} & chosen)
         return worth[at] - again + beside - BROUGHT * (len(run(at) - chosen) - 1)
 
     while left:
         quoted = Counter(found[at].section for at in chosen)
         at = max(left, key=lambda at: (value(at), -at))
-        if chosen and value(at) < ENOUGH:
+        if chosen and value(at) < ENOUGH * max(worth.values()):
             break
         left.remove(at)
         terms = frozenset(content_terms(words[at]))
@@ -209,7 +202,9 @@ def sentences(document: Document) -> list[Sentence]:
     alone = longest is not None and 2 * (longest.end - longest.start) > len(document.text)
     first, last = document.abstract or ((longest.start, longest.end) if longest and alone else (0, 0))
     named = frozenset(content_terms(" ".join((title, *document.authors))))
-    ordinary = lowercase_stems(document.text) if document.language == "en" else None
+    ordinary = (
+        lowercase_stems(document.text) if document.language != "de" else None
+    )  # German writes all nouns with capitals
     early, opened = EARLY, set[str]()
     begun = False  # nothing stands before the first sentence, so it leans on nothing
     for block in blocks:
@@ -219,16 +214,16 @@ def sentences(document: Document) -> list[Sentence]:
         under = "" if above == title else above
         section = max((each.start for each in document.sections if each.start <= start), default=0) if under else start
         known = named | frozenset(content_terms(under))
-        label, needs = "", 0
+        label, needs, sound = "", 0, True
         for left, right in split_sentences(document.text[start : block.end]):
             opens, left, right = not left, start + left, start + right
             words = document.text[left:right]
             label = match[0] if (match := LABEL.match(words)) else label
             news = sum(term.isalpha() for term in frozenset(content_terms(DATED.sub("", words))) - named)
             usable = words.rstrip(".") not in seen and is_sentence(words) and news >= LEAST
-            leaning = begun and leans(words, known, ordinary, opens=opens)
-            needs = (-1 if opens or needs < 0 else needs + 1) if leaning else 0
-            begun = begun or usable
+            leaning = leans(words, known, ordinary, opens=opens) if begun else ANAPHOR.match(words) is not None
+            needs = (-1 if opens or needs < 0 or not sound else needs + 1) if leaning else 0
+            begun, sound = begun or usable, not is_suspicious(words) and not is_command(words)
             leads, begins = first <= left and right <= last, False
             prior = FIGURE * (re.search(r"\d", DATED.sub("", words)) is not None) / (1 + leads)
             prior -= IMPRINT * (MARKED.search(words) is not None)
@@ -246,10 +241,16 @@ def sentences(document: Document) -> list[Sentence]:
     return found
 
 
+ANAPHOR = re.compile(
+    r"(?:it|its|they|their|he|she|his|her|both|such|that|another|other|es|er|sie|dies\w*|beide\w*|ils?|elles?|cette|ces|"
+    r"ell[ao]s?|él|est[aeo]s?|es[aeo]s?|dit|deze|hij|zij|but|and|or|so|then|thus|therefore|hence|however|similarly|likewise|"
+    r"instead|aber|und|oder|daher|deshalb|jedoch|mais|donc|cependant|pero|sino|maar|dus)\b",
+    re.I,
+)
 STARTS = 8  # words in which a sentence that stands alone names what it is about
 REFERS = re.compile(
-    r"(?:both|such|that|another|other)\b|(?:\S+ ){0,4}(?:it|its|they|their|them|he|she|his|her|this|these|those)\b",
-    re.I,
+    r".*\bsuch an? |(?:\S+ ){0,4}(?:it|its|they|their|them|he|she|his|her|this|these|those)\b",
+    re.I | re.S,
 )
 OWN = re.compile(r"(?:\w+ )?this (?:stud|paper|review|report|article|work|analys|trial|survey)", re.I)
 
@@ -260,7 +261,7 @@ def leans(words: str, known: frozenset[str], ordinary: frozenset[str] | None, *,
     begins = " ".join(words.split()[:STARTS])
     if OWN.match(words):
         return False
-    if REFERS.match(words):
+    if ANAPHOR.match(words) or REFERS.match(words):
         return True
     if opens:
         return re.sub(r"\W", "", words.partition(" ")[0]).lower() in OPENERS

@@ -395,13 +395,17 @@ def with_every_document(blocks: tuple[Block, ...], of: Material) -> tuple[Block,
 
 
 def _quoted(of: Material, ids: Sequence[str]) -> tuple[Block, ...]:
-    """Points as quotations, a paragraph for each document."""
+    """Points as quotations, a paragraph for each document; of two that overlap the first."""
     own: dict[str, list[Claim]] = {}
     for id in ids:
         claim = replace(of.points[id].claim, verdict=None, why="")
         known = own.setdefault(of.points[id].doc_id, [])
-        known += [] if any(each.quote == claim.quote for each in known) else [claim]
+        known += [] if any(_overlap(each.quote, claim.quote) for each in known) else [claim]
     return tuple(Block(tuple(found)) for found in own.values())
+
+
+def _overlap(one: Quote | None, other: Quote | None) -> bool:
+    return one is not None and other is not None and one.start < other.end and other.start < one.end
 
 
 # --- without a capable model ----------------------------------------------------------------------------------------
