@@ -121,10 +121,10 @@ async def pick(context: RunContext, document: Document, focus: str = "") -> tupl
     usable = [at for at, each in enumerate(found) if each.usable and each.needs >= 0]
     if not usable:
         return rows(document)
-    if document.abstract:  # beyond it, only what its sections of results or decisions begin with
-        usable = [at for at in usable if found[at].leads or found[at].opens]
     search = context.tool_context.search_context
     near = await _roles(search.embedder.queries, (name for at in usable for name in (found[at].under, found[at].label)))
+    if document.abstract:  # beyond it, only what its sections of results or decisions begin with
+        usable = [at for at in usable if found[at].leads or (found[at].opens and near[found[at].under] > 0)] or usable
     worth = {at: found[at].prior + max(near[found[at].label], near[found[at].under], key=abs) for at in usable}
     best = sorted(worth, key=lambda at: (-worth[at], at))[: READ // 2]
     rest = [at for at in usable if at not in best]
