@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install dev demo check fast quick test test-long test-all soak guards docs bench lock clean
+.PHONY: install dev demo check fast quick test test-long test-all soak simulate guards docs bench lock clean
 
 install: .venv/installed
 
@@ -57,6 +57,9 @@ test-all: test test-long
 
 soak: dev  # tests with a long form, in that form; ONLY=tests/… selects one
 	ASSAY_SOAK=1 $(BIN)/pytest -o timeout=3600 $(or $(ONLY),$$(grep -rl --include='test_*.py' ASSAY_SOAK tests))
+
+simulate: dev  # whole lives of a workspace in which everything goes wrong; SECONDS=… new seeds, or SEED=… again
+	$(BIN)/python tests/simulation/simulate.py $(if $(SEED),--seed $(SEED),--seconds $(or $(SECONDS),60))
 
 guards: dev
 	$(BIN)/python tests/hostile/guards.py

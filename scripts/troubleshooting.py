@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCE, PAGE = ROOT / "src" / "assay", ROOT / "docs" / "troubleshooting.md"
-ERRORS = {"UserError", "Missing", "StoreError", "_fail"}  # what ends up on a terminal as one line
+ERRORS = {"UserError", "Missing", "StoreError", "Unwritable", "_fail"}  # what ends up on a terminal as one line
 
 # The section of an error: the longest of these that begins the path of its file.
 SECTIONS = {

@@ -6,11 +6,15 @@ import asyncio
 import threading
 from pathlib import Path
 
+import pytest
 from doubles import ChatServer, role_of
 from serving import NOTES, QUESTION, followed, script, served, until
 
 from assay.core.access import LOCAL
-from assay.store.runs import underway
+from assay.core.errors import Unwritable
+from assay.core.events import Event
+from assay.store.database import Store
+from assay.store.runs import records, underway
 from assay.workspace.facade import open_workspace
 
 NORTH, SOUTH = "north 1", "south 1"  # processes of two machines
@@ -85,3 +89,23 @@ async def noted(place: Path) -> Path:
     with open_workspace(folder, create=True) as workspace:
         await workspace.add([place / name for name in NOTES])
     return folder
+
+
+def test_a_run_whose_failure_cannot_be_recorded_is_taken_up_again(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    refusals, append = ["the event", "and that it failed"], records.append
+
+    def full(store: Store, run: str, seq: int, event: Event) -> records.Record:
+        if seq == 2 and refusals:
+            raise Unwritable(f"The disk is full for {refusals.pop()}.")
+        return append(store, run, seq, event)
+
+    monkeypatch.setattr(records, "append", full)
+    with (
+        ChatServer(script().answer) as model,
+        served(folder, model, process=SOUTH, shared=True) as south,
+        south.client() as client,
+    ):
+        run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        until(lambda: client.get(f"/api/runs/{run}").json()["state"] == "delivered")
+        assert not refusals
+        until(lambda: not underway.listing(south.server.workspace.store))

@@ -12,6 +12,8 @@ from sqlalchemy import create_engine
 
 from assay.core.access import Principal
 from assay.core.errors import UserError
+from assay.core.events import Asked, AwaitingReview, Narrowed
+from assay.core.types import Answer, Outcome
 from assay.store import database, jobs
 from assay.store.database import Store, open_store
 from assay.store.jobs import JobFile
@@ -166,3 +168,14 @@ def test_on_a_server_leases_go_by_its_clock_whatever_this_machine_thinks():
 def test_no_clock_of_this_machine_is_asked_where_the_state_is_on_a_server():
     engine = create_engine("postgresql+psycopg://nobody@127.0.0.1:9/none")
     assert isinstance(database._clock(engine), ServerClock)
+
+
+def test_a_run_that_no_longer_waits_for_a_reviewer_is_taken_up_when_its_process_dies(store: Store, clock: Clock):
+    run = begun(store, ONE)
+    waits = AwaitingReview(Answer("How tall?", (), Outcome.abstained), "a seal", ("high stakes",))
+    for place, event in enumerate((Asked("How tall?", ANN.id, "2026-01-01"), waits)):
+        records.append(store, run, place, event)
+    clock.seconds = 60
+    assert underway.claim(store, OTHER) == {}, "it continues after the decision"
+    records.append(store, run, 2, Narrowed(1))
+    assert underway.claim(store, OTHER) == {run: ANN}

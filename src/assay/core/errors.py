@@ -14,6 +14,10 @@ class Missing(UserError):
     """The named thing does not exist or the user may not know of it; the two cases are indistinguishable."""
 
 
+class Unwritable(UserError):
+    """The workspace cannot be written to now: the disk is full, or the folder is closed to writers."""
+
+
 class ToolError(AssayError):
     """For the model, which can fix it: returned to it as the result of its call."""
 

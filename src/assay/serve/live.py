@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from assay.core.access import Principal
-from assay.core.errors import AssayError, StoreError, UserError
+from assay.core.errors import AssayError, StoreError, Unwritable, UserError
 from assay.core.events import Event, Failed
 from assay.core.run import Run
 from assay.governance.reviewing import shows_statements
@@ -201,6 +201,7 @@ class LiveRuns:
             if not at_rest:  # a pending question to the user stays open
                 workspace.questions.record(run, Failed(error, detail))
         except AssayError:
+            own.parked = True  # so that it stays listed and is taken up again: it is not at an end
             log.exception("the ending of run %s could not be recorded", own.id)
 
     def _add(self, workspace: Workspace, own: ActiveRun, run: Run, event: Event) -> None:
@@ -243,7 +244,7 @@ class LiveRuns:
             return bool(at_rest)
         own = ActiveRun(run_id, workspace.principal.id, run)
         self._failed(workspace, own, CANCELLED, STOPPED)
-        self._let_off(workspace, own)
+        self._let_off(workspace, own, ended=not own.parked)
         self.runs.watchers.wake(run_id)
         return True
 
@@ -322,7 +323,7 @@ class LiveRuns:
                     continue
                 await self.resume(workspace, run_id, if_due=True)
                 taken += 1
-            except StoreError as error:  # the state cannot be used now: it stays due
+            except (StoreError, Unwritable) as error:  # the state cannot be used now: it stays due
                 if not self.runs.closing:
                     log.error("run %s is not taken up yet: %s", run_id, error)
             except AssayError as error:  # already delivered or waiting when the last server died, or erased since

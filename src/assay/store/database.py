@@ -23,7 +23,7 @@ from sqlalchemy.engine import Connection, CursorResult, Engine, RowMapping
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from assay.core.codec import dumps
-from assay.core.errors import AssayError, Missing, StoreError, UserError
+from assay.core.errors import AssayError, Missing, StoreError, Unwritable, UserError
 from assay.core.private_files import make_private
 from assay.store import dialect, schema, sqlite
 from assay.store.dialect import FileFlush, create_tables
@@ -129,7 +129,7 @@ _shared: ContextVar[Connection | None] = ContextVar("shared", default=None)  # t
 FAILURES: tuple[tuple[tuple[str, ...], Callable[[str], AssayError]], ...] = (
     (
         ("full", "No space left"),
-        lambda _: UserError("The disk is full. Free some space and run the same command again."),
+        lambda _: Unwritable("The disk is full. Free some space and run the same command again."),
     ),
     (
         ("locked", "lock timeout"),
@@ -138,7 +138,7 @@ FAILURES: tuple[tuple[tuple[str, ...], Callable[[str], AssayError]], ...] = (
     (("connection",), lambda words: StoreError(f"The database that `state` names cannot be reached: {words}.")),
     (
         ("readonly", "unable to open"),
-        lambda _: UserError("The workspace cannot be written to. Check the permissions of its folder."),
+        lambda _: Unwritable("The workspace cannot be written to. Check the permissions of its folder."),
     ),
 )
 

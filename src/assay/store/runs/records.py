@@ -109,6 +109,8 @@ def append(
                 reviews.deliver(connection, store, run, event.seal)
                 _check_approved(connection, run, event)
                 connection.execute(update(runs).where(runs.c.id == run).values(delivered=True))
+            case _ if kind in stored_kinds(AwaitingReview):  # the answer that waits is no longer the run's
+                reviews.supersede(connection, [run])
             case _:
                 pass
         return _put(connection, store, run, seq, prev, event)
