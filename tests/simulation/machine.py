@@ -11,6 +11,7 @@ import hashlib
 import secrets
 import sqlite3
 import sys
+import threading
 import time
 import uuid
 import warnings
@@ -105,6 +106,7 @@ class Machine:
         self._locks: dict[str, list[filelock.BaseFileLock]] = {}
         self._told: set[str] = set()
         self._chance = Random(f"{seed} ids")
+        self._thread = threading.get_ident()
 
     # --- what is remembered of a simulation ---------------------------------------------------------------------------
 
@@ -308,10 +310,20 @@ class Machine:
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def _seconds(self) -> float:
-        return MORNING.timestamp() + self.clock[0]
+        return MORNING.timestamp() + self.clock[0] if self._is_here() else TIME()
+
+    def _monotonic(self) -> float:
+        return self.clock[0] if self._is_here() else MONOTONIC()
 
     def _sleep(self, seconds: float) -> None:
-        self.clock[0] += seconds
+        if not self._is_here():
+            SLEEP(seconds)
+        else:
+            self.clock[0] += seconds
+
+    def _is_here(self) -> bool:
+        """Whether this is the thread of the simulation: others know nothing of it."""
+        return threading.get_ident() == self._thread
 
     def _acquire(self, lock: filelock.BaseFileLock, timeout: Any = None, **how: Any) -> Any:
         """A lock that another process holds is waited for in simulated time: the whole time, since nothing else runs."""
@@ -328,7 +340,7 @@ class Machine:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """In the place of the real ones, for this thread alone has any."""
+        """In the place of the real ones."""
         hexed = lambda size=32: self._chance.randbytes(size or 32).hex()  # noqa: E731
         machine, collects = self, gc.isenabled()
         client = httpx.AsyncClient(transport=Network(self), trust_env=False)
@@ -336,7 +348,7 @@ class Machine:
         with ExitStack() as patches:
             for target, name, value in (
                 (time, "time", self._seconds),
-                (time, "monotonic", lambda: self.clock[0]),
+                (time, "monotonic", self._monotonic),
                 (time, "time_ns", lambda: int(self._seconds() * 1e9)),
                 (time, "sleep", self._sleep),
                 (secrets, "token_hex", hexed),
@@ -395,6 +407,7 @@ class Machine:
 
 
 WRITE, READ = Store.write, Store.read
+TIME, MONOTONIC, SLEEP = time.time, time.monotonic, time.sleep
 ACQUIRE = filelock.BaseFileLock.acquire
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from hostile_runs import sound
 from sqlalchemy import func, select
@@ -15,8 +16,10 @@ from assay.core.events import Checked, Failed, Stakes
 from assay.core.run import Run
 from assay.core.types import Verdict
 from assay.governance.audit.verify import verify
+from assay.index import memory_index
 from assay.serve.stream import stored_frames
 from assay.store import jobs
+from assay.store.documents import READY
 from assay.store.runs import records, underway
 from assay.store.runs.budgets import SpendingState
 from assay.store.schema import records as record_table
@@ -144,7 +147,8 @@ class Promises:
             await asyncio.sleep(5.0)
 
     def at_the_end(self) -> None:
-        """What holds when nothing goes on any more."""
+        """What holds when nothing goes on any more, and an interrupted erasure was finished by whoever opens the workspace."""
+        self.machine.open().close()
         self.look()
         store = self.workspace.store
         for fault in verify(store, None).faults:
@@ -166,7 +170,37 @@ class Promises:
             ends[run.kinds[-1]] += 1
             self._checked(run)
             self._in_time(run)
+        for words in (*self._read(), *self._left()):
+            self.machine.problem(words)
         self.machine.note(f"ends {sorted(ends.items())}")
+
+    def _read(self) -> Iterator[str]:
+        """The files of an upload that was accepted were read, or it says why not; and each document has its original."""
+        store, texts = self.workspace.store, self.world.promised.texts
+        for who in PEOPLE:
+            own = self.workspace.for_principal(who)
+            entries = {entry.name: entry for entry in own.documents.listing([f"notes of {who.id}"])}
+            for job, marks in self.world.promised.jobs.items():
+                if texts[marks[0]].owner == who.id and jobs.get(store, job, who.id).state == jobs.DONE:
+                    missing = [
+                        mark for mark in marks if texts[mark].there is not False and texts[mark].name not in entries
+                    ]
+                    yield from (f"upload {job} is done without {texts[mark].name}" for mark in missing)
+            for entry in entries.values():
+                if entry.state == READY and not own.blobs.has(entry.digest):
+                    yield f"the original of {entry.name} is missing"
+
+    def _left(self) -> Iterator[str]:
+        """Nothing is left of what was erased, anywhere in the workspace."""
+        erased = [mark for mark, text in self.world.promised.texts.items() if text.there is False]
+        places = {str(file): file.read_bytes() for file in self.machine.folder.rglob("*") if file.is_file()}
+        for (folder, base), index in memory_index._INDEXES.items():
+            if folder == self.machine.folder.resolve():
+                places[f"the index of {base}"] = " ".join(row.passage.text for row in index.held.values()).encode()
+        for mark in erased:
+            found = [Path(name).name for name, content in places.items() if mark.encode() in content]
+            if found:
+                yield f"the text {mark} was erased and is still in {', '.join(sorted(found))}"
 
     def _checked(self, run: Run) -> None:
         """Every claim that was delivered was checked in this run and approved where it had to be, and nothing broke down."""
