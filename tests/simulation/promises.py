@@ -22,8 +22,8 @@ from assay.store import jobs
 from assay.store.documents import READY
 from assay.store.runs import records, underway
 from assay.store.runs.budgets import SpendingState
+from assay.store.schema import payloads, reviews, runs, spending
 from assay.store.schema import records as record_table
-from assay.store.schema import reviews, runs, spending
 from assay.workspace.facade import Workspace
 from simulation.loop import NOBODY, process
 from simulation.machine import Machine
@@ -100,8 +100,10 @@ class Promises:
         settings = self.workspace.settings
         counted = select(spending.c.run, func.count()).where(spending.c.state != SpendingState.aside.value)
         for run, calls in self.workspace.store.rows(counted.group_by(spending.c.run)):
-            if settings.budget_run_calls and calls > settings.budget_run_calls:
-                yield f"run {run} made {calls} requests, and {settings.budget_run_calls} are its limit"
+            asked = run in self.world.promised.questions  # otherwise a synthesis, or nobody was told what it is
+            most = settings.budget_run_calls if asked else max(settings.budget_run_calls, settings.synthesis_calls)
+            if calls > most:
+                yield f"run {run} made {calls} requests, and {most} are its limit"
         by_day = select(spending.c.who, spending.c.day, func.count())
         for who, day, calls in self.workspace.store.rows(by_day.group_by(spending.c.who, spending.c.day)):
             if settings.budget_day_calls and calls > settings.budget_day_calls:
@@ -131,6 +133,9 @@ class Promises:
         store, table = self.workspace.store, record_table.c
         last = store.scalar(select(table.kind).where(table.run == run_id).order_by(table.seq.desc()).limit(1))
         rejected = select(reviews.c.id).where(reviews.c.run == run_id, reviews.c.state == "rejected")
+        question = select(payloads.c.run).where(payloads.c.run == run_id, payloads.c.seq == 0)
+        if store.first(question) is None:
+            return ""  # erased as a whole, with a document that its conversation speaks of
         rests = last in records.IDLE or (last == "Reviewed" and store.first(rejected) is not None)
         return "" if rests else f"run {run_id}, which nobody works on, after {last}"
 

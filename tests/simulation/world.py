@@ -71,6 +71,7 @@ class Promised:
         default_factory=dict
     )  # (owner of a base, person); None: unknown
     runs: dict[str, str] = field(default_factory=dict)  # run → who asked
+    questions: set[str] = field(default_factory=set)  # the runs that are no syntheses
     approved: set[str] = field(default_factory=set)  # runs whose answer a reviewer has let pass, or may have
     jobs: dict[str, list[str]] = field(default_factory=dict)  # accepted uploads → marks of their files
     seen: dict[tuple[str, int], str] = field(default_factory=dict)  # (run, number) → kind of an event that was shown
@@ -182,6 +183,7 @@ class World:
         question, how = self._question(), self._how()
         run = await self.at(who, lambda server, own: server.live.begin(own, own.ask(question, how)))
         self.promised.runs[run.id] = who.id
+        self.promised.questions.add(run.id)
 
     async def talks(self, who: Principal) -> None:
         thread = self.threads.get(who.id, "")
@@ -189,6 +191,7 @@ class World:
         how = self._how()
         run = await self.at(who, lambda server, own: server.live.begin(own, own.chat(question, thread, how)))
         self.promised.runs[run.id] = who.id
+        self.promised.questions.add(run.id)
         self.threads[who.id] = run.asked.thread
 
     def _own_run(self, who: Principal) -> str:
