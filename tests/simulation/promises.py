@@ -38,6 +38,7 @@ class Promises:
 
     def __init__(self, world: World, workspace: Workspace) -> None:
         self.world, self.machine, self.workspace = world, world.machine, workspace
+        self.worked: dict[tuple[str, str], tuple[float, float]] = {}  # (run, process) → since when, until when
         self._hashes: dict[tuple[str, int], str] = {}
         self._looked: dict[
             str, tuple[int, frozenset[str]]
@@ -154,6 +155,7 @@ class Promises:
     def at_the_end(self) -> None:
         """What holds when nothing goes on any more, and an interrupted erasure was finished by whoever opens the workspace."""
         self.machine.open().close()
+        self.workspace = self.machine.open()  # the originals may have moved
         self.look()
         store = self.workspace.store
         for fault in verify(store, None).faults:
@@ -198,7 +200,8 @@ class Promises:
     def _left(self) -> Iterator[str]:
         """Nothing is left of what was erased, anywhere in the workspace."""
         erased = [mark for mark, text in self.world.promised.texts.items() if text.there is False]
-        places = {str(file): file.read_bytes() for file in self.machine.folder.rglob("*") if file.is_file()}
+        own = (self.machine.folder, self.machine.folder.parent / "originals elsewhere")
+        places = {str(file): file.read_bytes() for each in own for file in each.rglob("*") if file.is_file()}
         for (folder, base), index in memory_index._INDEXES.items():
             if folder == self.machine.folder.resolve():
                 places[f"the index of {base}"] = " ".join(row.passage.text for row in index.held.values()).encode()
@@ -224,17 +227,21 @@ class Promises:
                 self.machine.problem(f"run {run.id} delivered “{claim.words}” unchecked")
 
     def _in_time(self, run: Run) -> None:
+        """No process has worked on a run for longer than it may take, and its last requests. The time between the death of a
+        process and the next one is nobody's."""
         settings = self.workspace.settings
         most = settings.synthesis_seconds if run.asked.brief else settings.budget_run_seconds
-        took = records.active_seconds(self.workspace.store, run.id)
-        late = most + 2 * settings.llm_timeout + 60.0
-        if took > late:
-            self.machine.problem(f"run {run.id} was active for {took:.0f} s, and {most:.0f} s are its limit")
+        took = max((last - first for (each, _), (first, last) in self.worked.items() if each == run.id), default=0.0)
+        if took > most + 2 * settings.llm_timeout + 60.0:
+            self.machine.problem(f"run {run.id} was worked on for {took:.0f} s, and {most:.0f} s are its limit")
 
 
 def witnessed(machine: Machine, world: World, promises: Promises, own: Workspace, run: Run) -> None:
     """A server has an event to show."""
-    kind = type(run.events[-1]).__name__
+    kind, now, own_place = type(run.events[-1]).__name__, machine.clock[0], (run.id, process.get())
+    began = len(run.events) > 1 and run.kinds[-2] in records.IDLE  # it waited for a person
+    first = now if began else promises.worked.get(own_place, (now, now))[0]
+    promises.worked[own_place] = first, now
     machine.note(f"shows {run.id} {len(run.events) - 1} {kind}")
     world.promised.seen[run.id, len(run.events) - 1] = kind
     if kind == "Answered":
