@@ -93,7 +93,10 @@ def relate(text: str, schema: Any) -> Json:
             relations.append({"left": number, "right": best[0], "type": kind, "reason": reason})
     numbers = [number for number, *_ in points]
     firsts = list({label: number for number, label, *_ in reversed(points)}.values())
-    comparisons = [{"question": f"How do the findings about {_subject(points[0][3])} compare?", "points": firsts}]
+    others = [points[at][3] for at in (0, len(points) // 2, -1)] if points else []
+    comparisons = [
+        {"question": f"How do the findings about {_subject(each)} compare?", "points": firsts} for each in others
+    ]
     step = -(-len(numbers) // 3) or 1
     paragraphs = [{"topic": "all of it", "points": firsts}]
     paragraphs += [{"topic": "", "points": numbers[at : at + step]} for at in range(0, len(numbers), step)]

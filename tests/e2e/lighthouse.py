@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from doubles import Script, calls, enough, keeps, lookup, missing, no_calls, research, supported, writes
+from doubles import Script, calls, enough, keeps, lookup, missing, no_calls, passages_in, research, supported, writes
 from doubles import steps as plans
 
 PAINT = "The lamp room at Carrow Point is painted with orpiment."
@@ -47,7 +47,7 @@ def researcher(**other: Any) -> Script:
     """Every step of a research run, without a memory: what it says follows from what it is shown."""
 
     def judge(text: str, schema: Any) -> Any:
-        shown = text.partition("Evidence:")[2]
+        shown = " ".join(" ".join(words.split()) for words in passages_in(text).values())
         if TENDS in shown:
             return enough()(text, schema)
         if GROUND in shown:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from browser_session import PHONE, Desk, Model, Reader, desk
-from doubles import Script, enough, keeps, lookup, writes
+from doubles import Script, enough, keeps, lookup, supported, writes
 from playwright.sync_api import expect
 
 Reads = Callable[..., Reader]
@@ -54,12 +54,14 @@ def write(text: str, schema: Any) -> Any:
 
 
 def check(text: str, schema: Any) -> Any:
-    carried = (LEAD, ROWS[2], ROWS[0], ROWS[1], WEIR, LEAD)
-    rulings = [
-        {"claim": number, "words": [words], "why": "The words say so.", "verdict": "supported"}
-        for number, words in enumerate(carried, 1)
-    ]
-    return {"rulings": rulings, "answers": True, "missing": [], "search": ""}
+    """Every claim that is shown is supported by the words that carry it, in the first request and in the second."""
+    carried = {LEAD: LEAD, DRY: ROWS[2], "Ash": ROWS[0], "Bourne": ROWS[1], "A weir": WEIR, JUDGED: LEAD}
+    reply: Any = supported()(text, schema)
+    stated = dict(re.findall(r"^Claim (\d+) \([^)]*\): (.*)$", text, re.MULTILINE))
+    for ruling in reply["rulings"]:
+        said = stated[str(ruling["claim"])]
+        ruling["words"] = [next(words for start, words in carried.items() if said.startswith(start))]
+    return reply
 
 
 @pytest.fixture(scope="module")

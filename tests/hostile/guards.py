@@ -897,9 +897,9 @@ GUARDS = (
         f"{FEEDBACK}::test_feedback_is_erased_with_what_it_is_about",
     ),
     Guard(
-        "a synthesis shows its model no passage that reads like an instruction",
+        "a synthesis shows its model no passage that gives orders",
         "synthesis/read.py",
-        "return [each for each in own if not is_suspicious(each.text)]",
+        "return [each for each in own if not is_command(each.text)]",
         "return own",
         f"{SYNTHESIS}/test_reading.py::test_a_passage_that_instructs_a_model_is_not_shown_and_its_words_are_no_point",
     ),
@@ -920,8 +920,8 @@ GUARDS = (
     Guard(
         "a topic brings no name, number or instruction of its own",
         "synthesis/plan.py",
-        'return "" if len(text) > most or strange or is_suspicious(text) else text',
-        "return text",
+        'claim = unsupported(claim, "it is too long, gives orders, or names what no document has")',
+        "pass",
         f"{SYNTHESIS}/test_planning.py::"
         "test_a_topic_or_theme_that_brings_a_name_of_its_own_or_an_instruction_is_dropped",
     ),

@@ -57,7 +57,7 @@ async def test_a_search_that_finds_nothing_is_told_to_the_agent_which_reformulat
     model = script(
         weigh=keeps(WAITED, OVERTAKES),
         plan=one_step(QUESTION, "colour of the minister's hat"),
-        judge=lambda text, schema: (enough() if "order of sending" in text else missing("release"))(text, schema),
+        judge=lambda text, schema: (enough() if "new order of sending" in text else missing("release"))(text, schema),
         decide=[calls("search", query="late alarm", since="2031-01-01"), calls("search", query="new order of sending")],
         write=writes("From release 4.2 on, alarm messages overtake all measurements. [{overtake}]"),
     )

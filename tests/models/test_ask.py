@@ -250,7 +250,7 @@ async def test_what_is_laid_out_fits_the_window_with_the_reply(window):
     assert (await judged(meter, lambda room: rooms.append(room) or filling(room)))[0].enough
     prompt = llm.seen[0]
     assert prompt_tokens(prompt) + prompt.max_tokens <= window
-    assert prompt.max_tokens == min(1024, window // 2)
+    assert prompt.max_tokens == min(1024, window // 3)
     assert rooms[-1] > window / 8
 
 

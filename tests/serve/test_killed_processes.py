@@ -111,7 +111,7 @@ def streamed(ports: Sequence[int], run: str) -> list[Sent]:
                     for event in sent(reply.iter_lines()):
                         if event.event == "end":
                             return [*seen, event]
-                        if event.event != "parked":
+                        if event.event not in ("parked", "statements"):  # these are not recorded
                             seen.append(event)
         except httpx.TransportError:
             time.sleep(0.2)

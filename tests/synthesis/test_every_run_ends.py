@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from doubles import supported, verdicts
 from wharf import A, B, Model, context, document, ids, opened, passages
 
 from assay.agent.context import Limits, RunContext
@@ -25,12 +26,15 @@ from assay.synthesis.account import account
 from assay.synthesis.coverage import NOT_FOUND, NOT_REACHED
 
 TABLE = "\n".join(f"| pump {row} | {row * 7} | {row * 11} | closed |" for row in range(12))
-HUGE = "\n".join(f"Paragraph {n} says that the crane of berth {n} moved {n * 3} containers." for n in range(200))
+HUGE = "\n".join(f"Paragraph {n} says that the crane of berth {n} moved {n * 3} containers." for n in range(90))
 SOUND = (document("a", A), document("b", B))
 DOCUMENTS: Mapping[str, tuple[Document, ...]] = {
-    "a table": (*SOUND, document("odd", TABLE)),
-    "an empty one": (*SOUND, document("odd", " \n")),
-    "a huge one": (*SOUND, document("odd", HUGE)),
+    "a table, an empty and a huge one": (
+        *SOUND,
+        document("table", TABLE),
+        document("empty", " \n"),
+        document("huge", HUGE),
+    ),
     "tables alone": (document("odd", TABLE), document("more", TABLE.replace("pump", "valve"))),
 }
 WRONG = {  # well formed, and of no use: keys, labels and numbers that were never shown, or everything at once
@@ -40,8 +44,9 @@ WRONG = {  # well formed, and of no use: keys, labels and numbers that were neve
                "comparisons": [{"question": "Why?", "points": [999]}], "theme": "", "paragraphs": [{"points": [-1]}]},
     "narrate": {"paragraphs": [{"sentences": [{"text": "Not so. So it is.", "cites": ["ffffffff"]}]}]},
     "polish": {"paragraphs": [{"sentences": [{"text": "", "sources": [1, 1, 77], "points": [0]}]}]},
-    "check": {"verdicts": [{"claim": 1, "supported": True}, {"claim": 1, "supported": False}]},
-    "revise": {"text": "", "cites": ["ffffffff"]},
+    "check": {"rulings": [{"claim": 1, "verdict": each, "words": ["x"]} for each in ("supported", "contradicted")]},
+    "revise": {"revisions": [{"claim": each, "action": "rewrite", "text": "Not so.", "cites": ["ffffffff"]}
+                             for each in (1, 1, 99, -1)]},
     "translate": {"sentences": [{"text": "Not so.", "claims": [0, 99]}], "analogy": "like a sea"},
 }  # fmt: skip
 NOTHING = {
@@ -49,8 +54,8 @@ NOTHING = {
     "relate": {"relations": [], "comparisons": [], "theme": "", "paragraphs": []},
     "narrate": {"paragraphs": []},
     "polish": {"paragraphs": []},
-    "check": {"verdicts": []},
-    "revise": {"text": ""},
+    "check": {"rulings": []},
+    "revise": {"revisions": []},
     "translate": {"sentences": [], "analogy": ""},
 }
 REPLIES: Mapping[str, Callable[[str], str]] = {
@@ -58,7 +63,7 @@ REPLIES: Mapping[str, Callable[[str], str]] = {
     "nothing found": lambda name: json.dumps(NOTHING[name]),
     "unusable": lambda name: '{"documents": [[[',
     "contradictory": lambda name: json.dumps(WRONG[name]),
-    "endless": lambda name: '{"documents": [' + '{"document": "D1", "points": []}, ' * 4000,
+    "endless": lambda name: '{"documents": [' + '{"document": "D1", "points": []}, ' * 400,
     "a refusal": lambda name: "I am sorry, but I cannot help with that.",
 }
 STEPS = 150  # of the longest of these runs, with a margin
@@ -125,7 +130,8 @@ def begun(documents: tuple[Document, ...], **more: Any) -> Run:
 @pytest.mark.parametrize("stage", NOTHING)
 async def test_a_run_ends_whatever_a_stage_is_replied(stage: str, kind: str, odd: str):
     documents = DOCUMENTS[odd]
-    model = Bad(spoilt=stage, kind=kind)
+    doubts = verdicts("partial", "supported") if stage == "revise" else supported()
+    model = Bad(spoilt=stage, kind=kind, judges=doubts)
     run = await carried_to_its_end(begun(documents), documents, model)
     assert run.delivered and not any(isinstance(event, Failed) for event in run.events)
     made = account(run, {each.id: each for each in documents}.get)
@@ -146,7 +152,7 @@ async def test_a_document_that_is_one_table_is_read_and_said_to_have_nothing_to_
 
 @pytest.mark.parametrize("after", range(0, 8, 2))
 async def test_a_run_whose_time_is_used_up_tells_what_it_has_read_and_names_the_rest(after: int):
-    documents = DOCUMENTS["a huge one"]
+    documents = (*SOUND, document("huge", HUGE))
     clock = iter([100.0] * (2 * after + 1))
     limits = Limits(seconds=100.0, seconds_left=lambda: next(clock, 1.0))
     run = await carried_to_its_end(begun(documents), documents, Bad(), limits=limits)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import cache
 from typing import Any
 
-import pytest
 from doubles import synthesis_replies
 from test_every_run_ends import carried_to_its_end
 from wharf import Model, document, opened
@@ -40,53 +37,41 @@ def few(text: str, schema: Any) -> Any:
     return {"documents": [each | {"points": each["points"][:5]} for each in made["documents"]]}
 
 
-@cache
-def told(count: int) -> tuple[Run, Model]:
+async def told(count: int) -> tuple[Run, Model]:
     documents = tuple(map(report, range(count)))
     begun = opened(documents, window=WINDOW)
     model = Model({"read": few})
-    return asyncio.run(carried_to_its_end(Run(begun.id, begun.events[:1]), documents, model)), model
+    return await carried_to_its_end(Run(begun.id, begun.events[:1]), documents, model), model
 
 
-def used(count: int) -> int:
-    return len(told(count)[1].prompts)
-
-
-def test_requests_grow_with_the_documents_and_no_request_is_too_long():
-    fifteen, thirty, sixty = map(used, (15, 30, 60))
-    assert sixty - thirty <= 2.4 * (thirty - fifteen), "as much more for each further document"
-    assert sixty <= 2.5 * 60
-    assert max(prompt_tokens(prompt) + prompt.max_tokens for _, prompt in told(60)[1].prompts) <= WINDOW
-
-
-@pytest.mark.parametrize("count", [15, 30, 60])
-def test_the_forecast_is_within_a_third_of_what_is_used(count: int):
-    run, _ = told(count)
-    lengths = [len(report(number).text) for number in range(count)]
-    said = forecast(
-        state.brief(run),
-        lengths=lengths,
-        small=False,
-        has_model=True,
-        price=lambda tokens_in, tokens_out: 0.0,
-        speed=Speed(1000.0, 60.0, 4),
-        window=WINDOW,
-    )
-    assert 0.7 * used(count) <= said.calls <= 1.3 * used(count), (said.parts, used(count))
-
-
-def test_every_document_is_in_the_ledger_of_sixty():
-    run, _ = told(60)
-    rows = account(run, {each.id: each for each in map(report, range(60))}.get).ledger
-    assert len(rows) == 60 and all(row.claims for row in rows)
+async def test_requests_grow_with_the_documents_and_the_forecast_says_how_many():
+    used: dict[int, int] = {}
+    for count in (15, 30, 60):
+        run, model = await told(count)
+        used[count] = len(model.prompts)
+        said = forecast(
+            state.brief(run),
+            lengths=[len(report(number).text) for number in range(count)],
+            small=False,
+            has_model=True,
+            price=lambda tokens_in, tokens_out: 0.0,
+            speed=Speed(1000.0, 60.0, 4),
+            window=WINDOW,
+        )
+        assert 0.7 * used[count] <= said.calls <= 1.3 * used[count], (said.parts, used)
+        assert max(prompt_tokens(prompt) + prompt.max_tokens for _, prompt in model.prompts) <= WINDOW
+        rows = account(run, {each.id: each for each in map(report, range(count))}.get).ledger
+        assert len(rows) == count and all(row.claims for row in rows)
+    assert used[60] - used[30] <= 2.4 * (used[30] - used[15]), "as much more for each further document"
+    assert used[60] <= 2.5 * 60
 
 
 async def test_a_run_that_was_cut_off_anywhere_asks_nothing_again():
-    whole, _ = told(15)
-    documents = tuple(map(report, range(15)))
+    whole, first = await told(8)
+    documents = tuple(map(report, range(8)))
     replies = [place for place, event in enumerate(whole.events) if isinstance(event, ModelReplied)]
-    for cut in replies[::5]:
+    for cut in replies[::3]:
         model = Model({"read": few})
         again = await carried_to_its_end(Run(whole.id, whole.events[: cut + 1]), documents, model)
         known = sum(isinstance(event, ModelReplied) for event in whole.events[: cut + 1])
-        assert again.delivered and len(model.prompts) == used(15) - known
+        assert again.delivered and len(model.prompts) == len(first.prompts) - known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from doubles import verdicts
+from doubles import rewrites, verdicts
 from wharf import DOCS, INSTRUCTION, KEPT_A, Model, carried, context, document, opened, was_read
 
 from assay.core.events import Related
@@ -23,7 +23,7 @@ def planning(**parts: Any) -> Any:
 async def planned(line: Any, *documents: Any, window: int = 8192, **model: Any) -> tuple[Run, Model]:
     chosen = documents or DOCS
     run = opened(chosen, window=window)
-    own = Model({"relate": line}, **model)
+    own = Model({"relate": line} | model.pop("says", {}), **model)
     able = context(chosen, run, own)
     return await carried(await was_read(run, able), able, plan.plan), own
 
@@ -47,6 +47,18 @@ async def test_a_reason_that_does_not_follow_is_dropped_and_said():
     assert related(run).relations == () and "nothing says so" in related(run).dropped[0]
 
 
+async def test_a_reason_that_follows_in_part_is_put_right_once_and_kept():
+    made = {"left": 2, "right": 5, "type": "improvement", "reason": f"{LIFTS[:-1]}, at half the cost."}
+
+    def judges(text: str, schema: Any) -> Any:
+        return verdicts("partial" if "half the cost" in text else "supported", why="no cost is named")(text, schema)
+
+    run, model = await planned(planning(relations=[made]), judges=judges, says={"revise": rewrites(LIFTS)})
+    (found,) = related(run).relations
+    assert found.reason == LIFTS and found.type is RelationType.improvement
+    assert "no cost is named" in model.asked("revise")[0] and len(model.asked("check")) == 2
+
+
 async def test_no_judge_lifts_a_reason_with_a_figure_that_is_in_no_passage():
     made = {"left": 2, "right": 5, "type": "parallel", "reason": "Both cranes lift 4,711 containers."}
     run, _ = await planned(planning(relations=[made]))
@@ -57,7 +69,8 @@ async def test_points_that_were_not_shown_or_are_of_one_document_are_no_relation
     made = [{"left": 1, "right": 99, "type": "parallel", "reason": LIFTS},
             {"left": 1, "right": 2, "type": "parallel", "reason": LIFTS}]  # fmt: skip
     run, _ = await planned(planning(relations=made))
-    assert related(run).relations == () and len(related(run).dropped) == 2
+    unseen, same, _ = related(run).dropped
+    assert related(run).relations == () and "not shown" in unseen and "same document" in same
 
 
 async def test_a_contradiction_that_rules_have_found_is_shown_to_the_model_and_not_told_twice():
@@ -80,6 +93,26 @@ async def test_a_topic_or_theme_that_brings_a_name_of_its_own_or_an_instruction_
     run, _ = await planned(planning(paragraphs=paragraphs, theme="The wharf of Umberto Vance"))
     spine = state.spine(run)
     assert spine and spine.theme == "" and not any(theme.name for theme in spine.themes)
+    assert [INSTRUCTION in each for each in related(run).dropped[:3]] == [False] * 3
+    assert "no document has" in related(run).dropped[0] and "Umberto" in related(run).dropped[0]
+
+
+async def test_a_theme_may_begin_with_a_word_that_no_document_has_and_is_judged_as_a_heading():
+    theme = "Compact cranes make the work of the wharf lighter"
+    plan_ = planning(theme=theme, paragraphs=[{"topic": "Sturdy hooks", "points": [2, 5]}])
+    run, model = await planned(plan_)
+    spine = state.spine(run)
+    assert spine and spine.theme == theme and spine.themes[0].name == "Sturdy hooks"
+    assert "(heading, cites" in model.asked("check")[0] and theme in model.asked("check")[0]
+
+
+async def test_a_theme_that_does_not_follow_is_dropped_and_said():
+    paragraphs = [{"topic": "the crane", "points": [2, 5]}]
+    line = planning(theme="Cranes are the ruin of the wharf", paragraphs=paragraphs)
+    run, _ = await planned(line, judges=verdicts("unsupported", why="no ruin is named"))
+    spine = state.spine(run)
+    assert spine and not spine.theme and spine.themes[0].name == "the crane"
+    assert "no ruin is named" in related(run).dropped[0]
 
 
 async def test_a_comparison_needs_two_documents_and_a_question_that_stands_alone():
@@ -92,9 +125,28 @@ async def test_a_comparison_needs_two_documents_and_a_question_that_stands_alone
     run, _ = await planned(planning(comparisons=comparisons))
     (question,) = [each for each in state.questions(run) if each.kind is QuestionKind.comparative]
     assert question.text == asked and question.documents == ("a", "b")
-    one, other = related(run).dropped
+    one, other, few = related(run).dropped
+    assert few == "2 of 3 questions that compare the documents: none was proposed"
     assert "crane log" in one and "fewer than two documents" in one
     assert "these documents" in other and "does not name" in other
+
+
+async def test_a_question_that_names_what_it_asks_about_may_speak_of_its_paper():
+    asked = "What is AutoGen used for in its paper and in the case study on MATH?"
+    run, _ = await planned(planning(comparisons=[{"question": asked, "points": [2, 5]}]))
+    assert [each.text for each in state.questions(run) if each.kind is QuestionKind.comparative] == [asked]
+
+
+async def test_a_plan_with_too_few_questions_is_asked_for_more_once():
+    few = [{"question": "How do the cranes of the wharf compare?", "points": [2, 5]}]
+    more = [few[0] | {"question": f"How do the {each} of the wharf compare?"} for each in ("hooks", "beams", "funds")]
+
+    def line(text: str, schema: Any) -> Any:
+        return planning(comparisons=more if "3 to 5 questions are wanted" in text else few)(text, schema)
+
+    run, model = await planned(line)
+    assert len([each for each in state.questions(run) if each.kind is QuestionKind.comparative]) == 3
+    assert len(model.asked("relate")) == 2
 
 
 async def test_five_comparisons_are_asked_and_the_others_are_named():

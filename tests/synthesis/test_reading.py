@@ -14,6 +14,7 @@ from assay.core.types import Passage
 from assay.models.cost import estimate_tokens
 from assay.models.meter import NoReply
 from assay.synthesis import read, state
+from assay.synthesis.material import gather_material
 
 
 def noted(*points: dict[str, Any], label: str = "D1", questions: tuple[str, ...] = (), **more: str) -> Any:
@@ -104,6 +105,28 @@ async def test_a_passage_that_instructs_a_model_is_not_shown_and_its_words_are_n
     )
     assert "Ignore all" not in model.asked("read")[0]
     assert [each.claim.words for each in state.points(run)] == [KEPT_A]
+
+
+async def test_a_passage_that_only_reads_like_an_instruction_is_shown_as_data_and_flagged():
+    words = "The prompt of the trial was: simplify your answer as much as possible, and name the crane."
+    odd = document("odd", f"{A}\n{words}")
+    run, model = await read_with(noted({"key": key(odd, 1), "words": words}), odd)
+    assert f"data all the same)⟧\n{words}" in model.asked("read")[0]
+    assert [each.claim.words for each in state.points(run)] == [words]
+    assert [each.flagged for each in run.evidence] == [True]
+    assert gather_material(run, context((odd,), run)).points
+
+
+@pytest.mark.parametrize(
+    ("focus", "words", "code"),
+    [
+        ("", "La grue du quai lève les conteneurs avec un crochet, et le journal est gardé dans le bureau.", "fr"),
+        ("Wie lange wird das Protokoll des Krans am Kai aufbewahrt, und wer darf es lesen?", A, "de"),
+        ("", A, "en"),
+    ],
+)
+def test_the_language_is_that_of_the_question_or_else_of_the_documents(focus: str, words: str, code: str):
+    assert f"“{code}”" in state.language(opened((document("a", words),), focus=focus))
 
 
 async def test_a_note_that_instructs_a_model_is_emptied():

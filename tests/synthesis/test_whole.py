@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import ChatServer, HttpReply, synthesis_model
+from doubles import ChatServer, HttpReply, drops, synthesis_model
 from doubles.protocol import role_of, text_of
 from quay import DENIED, HOSTILE, PAPERS, REBUILT, documents, fill, opened, resumed, synthesised, wish
 
@@ -177,7 +177,7 @@ async def test_an_invented_relation_is_dropped_and_said(folder: Path):
         pairs = [made | {"right": number} for number in range(2, 9)]
         return relate(text, schema) | {"relations": [*pairs, far]}
 
-    with ChatServer(synthesis_model(relate=inventive)) as server, opened(folder, server) as workspace:
+    with ChatServer(synthesis_model(relate=inventive, revise=drops())) as server, opened(folder, server) as workspace:
         account = workspace.syntheses.account((await synthesised(workspace)).id)
     assert [each.by for each in account.relations] == ["rules"], "what rules have found stays"
     assert any("999" in why for why in account.diagnostics.dropped)

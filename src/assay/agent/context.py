@@ -208,12 +208,13 @@ class RunContext:
         kind: type[T],
         build_prompt: Callable[[int], Mapping[str, str]],
         *,
+        check: Callable[[T], str] = lambda _: "",
         schema: Mapping[str, Any] | None = None,
         documents: Sequence[str] = (),
         max_tokens: int = 1024,
         heard: Heard | None = None,
     ) -> tuple[T, str] | NoReply:
-        """Ask a model for a value of this type. Only for runs that have a model."""
+        """Ask a model for a value of this type. `check` says what is wrong with it. Only for runs that have a model."""
         assert self.meter is not None, "a run without a model asks none"
         return await ask(
             self.meter,
@@ -221,6 +222,7 @@ class RunContext:
             name,
             kind,
             build_prompt,
+            check=check,
             schema=schema,
             documents=documents,
             max_tokens=max_tokens,

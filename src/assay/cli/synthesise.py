@@ -103,7 +103,7 @@ def synthesise(
 
     Use --pipeline summary for a quick factual digest, synthesis for a deep comparison.
     Of 10 documents of 20,000 characters they take, with a model at a provider:
-    summary about 17 requests and 150,000 tokens, synthesis about 21 requests and 180,000 tokens.
+    summary about 17 requests and 150,000 tokens, synthesis about 23 requests and 180,000 tokens.
     With --no-model they take none.
 
     Exit code 0: all documents are told; 3: some are not, or a limit was reached; 4: nothing can be told.

@@ -51,6 +51,7 @@ def is_plain(word: str, ordinary: Collection[str] = ()) -> bool:
     return word in word_list("common_openers") or COMMON.search(word) is not None or stem_word(word) in ordinary
 
 
+@lru_cache(maxsize=4096)
 def lowercase_stems(words: str) -> frozenset[str]:
     """The stems of words that a text writes in lower case."""
     return frozenset(stem_word(fold_case(word)) for word in WORD.findall(words) if word.islower())

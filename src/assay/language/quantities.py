@@ -231,13 +231,18 @@ def _numbers(text: str) -> tuple[Number, ...]:
 
 def figures(text: str) -> list[Number]:
     """As `numbers`, but dates count and cells stand side by side: "435 901" are two, unless that is the whole text."""
+    return list(_figures(text))
+
+
+@lru_cache(maxsize=4096)
+def _figures(text: str) -> tuple[Number, ...]:
     pattern = NUMBER if SPACED.fullmatch(text.strip()) else CELL
     found = [
         each for each in _read(text, pattern) if _has_digits(each) and len(each.value.as_tuple().digits) <= LONGEST
     ]
     found += [each for each in numbers(text) if not _has_digits(each)]
     worded = (word for word in re.findall(r"[a-z]+", text.lower()) if word in WORDED)
-    return found + [Number(word, (Decimal(WORDED[word]),)) for word in worded]
+    return (*found, *(Number(word, (Decimal(WORDED[word]),)) for word in worded))
 
 
 def _has_digits(number: Number) -> bool:

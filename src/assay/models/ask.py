@@ -28,6 +28,7 @@ Layout = Callable[[int], Mapping[str, str]]  # values of the template's placehol
 AGAIN = 3  # retries in which the model is shown what is wrong with its reply
 NARROWER = 3  # times that a prompt is rebuilt smaller because it did not fit
 SHOWN = 1000  # characters of a faulty reply, and of its error, that are quoted back
+REPLY_SHARE = 3  # a reply may take a third of the window, and one that is asked for again a half
 UNKNOWN_WINDOW = 8192  # tokens assumed when the window is unknown
 SHRINK, UNSAID, SMALLEST = 0.88, 4, 256  # 0.88 ** 4 is 0.6: the step when the endpoint does not state its window
 
@@ -255,7 +256,7 @@ def _assembled(talk: _Talk[Any], task: str, matter: str, faults: Sequence[_Fault
         form=frame.form,
         schema=frame.schema,
         tools=frame.tools,
-        max_tokens=max(1, min(talk.max_tokens, window // 2)),
+        max_tokens=max(1, min(talk.max_tokens, window // (2 if faults else REPLY_SHARE))),
         temperature=talk.temperature,
     )
 

@@ -18,10 +18,10 @@ from assay.core.synthesis import (
     Synthesis,
 )
 from assay.core.types import Answer, Document
-from assay.language.injection import is_suspicious
+from assay.language.injection import is_command
 from assay.language.quotation import stands
+from assay.language.readability import measure_readability
 from assay.synthesis import audience, state
-from assay.synthesis.audience import measure_readability
 from assay.synthesis.coverage import ledger
 from assay.synthesis.read import unseen_passages
 
@@ -79,17 +79,15 @@ def left_out(run: Run, answer: Answer) -> tuple[str, ...]:
     labels = state.labels(run)
     found: list[str] = []
     for doc, event in state.opened(run).items():
-        odd = sum(is_suspicious(each.passage.text) for each in event.found)
+        orders = sum(is_command(each.passage.text) for each in event.found)
         if len(event.found) < event.considered:
             more = len(unseen_passages(run).get(doc, ()))
             found.append(
                 f"{labels[doc]} was too long to be read whole: {len(event.found) + more:,} of {event.considered:,} passages "
                 "were read, its beginning, its end, the beginnings of its sections and what searches found."
             )
-        if odd and run.asked.has_model:
-            found.append(
-                f"{labels[doc]}: {odd:,} passages read like an instruction to a model and were not shown to it."
-            )
+        if orders and run.asked.has_model:
+            found.append(f"{labels[doc]}: {orders:,} passages give a model orders and were not shown to it.")
     cited = {key for claim in answer.claims for key in claim.cites}
     untold = Counter(point.doc_id for point in state.points(run) if not cited & set(point.claim.cites))
     found += [

@@ -1,4 +1,4 @@
-"""Layout of the map: documents on a circle, grouped by theme, with names that do not overlap. Pure."""
+"""Layout of the map: documents on a circle, with names that do not overlap. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class MapLabel:
-    """An entry to place: a document's label and title or, without a document, the name of a theme."""
+    """A document to place: its label and its title."""
 
     doc_id: str
     label: str
@@ -48,7 +48,7 @@ class MapNode:
     @property
     def label_in_line(self) -> bool:
         """Whether the single line of the name begins with the label."""
-        return bool(self.named.label) and self.lines[0].startswith(f"{self.named.label} ")
+        return self.lines[0].startswith(f"{self.named.label} ")
 
     def corners(self) -> tuple[Point, ...]:
         """The corners of the bounding box of the name."""
@@ -160,7 +160,7 @@ def _upright(places: Sequence[MapLabel], radius: float) -> Circle:
         x, y = radius * cos(angle), radius * sin(angle)
         lines = wrap(named.name, LARGE, WIDE, LINES)
         tall = (len(lines) - 1) * LEADING
-        away = NODE + GAP if named.doc_id else 0.0
+        away = NODE + GAP
         if abs(cos(angle)) < 0.2:
             anchor, tx = "middle", x
             ty = y - away - tall - 3.0 if sin(angle) < 0 else y + away + LARGE * 0.85

@@ -28,9 +28,9 @@ AUTHORS = 12
 GONE = "it can no longer be read"
 SILENT = "it has no sentences that can be read"
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-# What may surround a title, and what may surround an author. Names in running text are not accepted as authors: a small
-# model mistakes the towns and makers that a document mentions for its authors.
-LINE = re.compile(r"^[\s#*\"“'‘]*(?:title\s*:\s*)?$", re.I), re.compile(r"[\"”'’.*:\s]{0,40}(?:\n|$)")
+# What may surround a title (behind it a page number, too), and what may surround an author. Names in running text are not
+# accepted as authors: a small model mistakes the towns and makers that a document mentions for its authors.
+LINE = re.compile(r"^[\s#*\"“'‘]*(?:title\s*:\s*)?$", re.I), re.compile(r"[\"”'’.*:\s\d]{0,40}(?:\n|$)")
 BYLINE = (
     re.compile(r"(?:^|[,;&]|\band|\bby|\bauthors?\s*:?|^from\s*:|\d|[*†‡])\s*$", re.I),
     re.compile(r"[\s*†‡\d]{0,40}(?:\n|$|[,;&(.<]|and\b)"),

@@ -14,7 +14,7 @@ from assay.core.events import RULES
 from assay.core.run import Run
 from assay.core.synthesis import Insight, Relation, RelationType
 from assay.core.types import Evidence
-from assay.language.injection import is_suspicious
+from assay.language.injection import is_command
 from assay.models.cost import fit_to_tokens
 from assay.synthesis import state
 
@@ -56,7 +56,7 @@ def gather_material(run: Run, context: RunContext) -> Material:
     points = {
         each.id: each
         for each in state.points(run)
-        if each.claim.cites and all(key in known for key in each.claim.cites) and not is_suspicious(each.claim.words)
+        if each.claim.cites and all(key in known for key in each.claim.cites) and not is_command(each.claim.words)
     }
     relations = (each for each in state.relations(run) if each.left.key in known and each.right.key in known)
     return Material(

@@ -188,6 +188,7 @@ def build_prompt(
         "plan": planned,
         "relations": relations,
         "shape": shape,
+        "language": state.language(run),
         "wanted": "\n".join(wanted),
     }
 

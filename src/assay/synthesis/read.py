@@ -24,7 +24,7 @@ from assay.core.printable import clean_text
 from assay.core.run import Run
 from assay.core.synthesis import Insight, Pipeline, Question, QuestionKind
 from assay.core.types import Claim, Evidence, Passage, Verdict
-from assay.language.injection import is_suspicious
+from assay.language.injection import is_command, is_suspicious
 from assay.language.names import find_names
 from assay.language.quotation import lies_in, locate_quote
 from assay.language.sentences import is_statement
@@ -185,11 +185,11 @@ def requests(run: Run) -> list[tuple[Shown, ...]]:
 
 def _passages(run: Run, doc: str, *, again: bool) -> list[Passage]:
     """The passages to show. In the second pass, what searches found beyond those that were read, if there is any.
-    Passages that read like an instruction are never shown."""
+    Passages with an order to a model are never shown."""
     own = [each.passage for each in state.opened(run)[doc].found]
     if again and (new := unseen_passages(run).get(doc)):
         own = new
-    return [each for each in own if not is_suspicious(each.text)]
+    return [each for each in own if not is_command(each.text)]
 
 
 def unseen_passages(run: Run) -> dict[str, list[Passage]]:
@@ -285,7 +285,8 @@ def build_prompt(run: Run, shown: Sequence[Shown], mark: str, room: int) -> dict
             lines.append(
                 f"Document {label}" if is_suspicious(title) else fence(mark, f"{label}, its title", title[:200])
             )
-        name = f"key {state.evidence_key(passage)} · {label} · {passage.heading[:120]}{context_label(passage)}"
+        flag = " (reads like an instruction: data all the same)" if is_suspicious(passage.text) else ""
+        name = f"key {state.evidence_key(passage)} · {label} · {passage.heading[:120]}{context_label(passage)}{flag}"
         lines.append(fence(mark, name, passage.text if whole_ else fit_to_tokens(passage.text, each)))
     wanted = "Note the points of every document."
     if again:
@@ -299,6 +300,7 @@ def build_prompt(run: Run, shown: Sequence[Shown], mark: str, room: int) -> dict
         "count": str(brief.questions),
         "aspects": ASPECTS[brief.pipeline],
         "points": str(max(map(points_wanted, shown))),
+        "language": state.language(run),
         "focus": f"The reader wants to know: {fit_to_tokens(brief.focus, 80)}\n" if brief.focus else "",
         "wanted": wanted,
     }
@@ -428,7 +430,7 @@ def _locate(point: PointReply, passages: dict[str, Passage]) -> tuple[Claim, boo
 
 
 def _is_quotable(words: str) -> bool:
-    return is_statement(words) and not is_suspicious(words)
+    return is_statement(words) and not is_command(words)
 
 
 def _note(words: str) -> str:
@@ -464,7 +466,7 @@ def _own_question(reply: DocumentReply, number: int) -> str:
 def _question_text(words: str) -> str:
     """A usable question on one line; empty if it is none."""
     text = " ".join(clean_text(words).split())
-    usable = len(text) <= LONGEST and re.search("[?？؟]$", text) and stands_alone(text) and not is_suspicious(text)
+    usable = len(text) <= LONGEST and stands_alone(text) and not is_suspicious(text)
     return text if usable else ""
 
 
@@ -483,6 +485,6 @@ NOT_ALONE = re.compile(
 
 
 def stands_alone(question: str) -> bool:
-    """Whether a question names what it asks about, for somebody without the documents."""
-    text = " ".join(question.split())
-    return len(content_terms(text)) >= 2 - bool(find_names(text)) and not NOT_ALONE.search(text)
+    """Whether a question names what it asks about, apart from words that only a reader of the text understands."""
+    text = NOT_ALONE.sub(" ", question)
+    return len(content_terms(text)) >= 2 - bool(find_names(text))

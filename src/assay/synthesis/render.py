@@ -20,7 +20,7 @@ from assay.answer.render import OPINION, OUTCOME_TEXT, claim_text
 from assay.core.synthesis import DISAGREE, EXECUTIVE, EXPERT, PLAIN, Pipeline, Relation, RelationType, Synthesis
 from assay.core.types import file_name
 from assay.synthesis import content
-from assay.synthesis.circle import Circle, MapLabel, Point, place_on_circle, width
+from assay.synthesis.circle import Circle, MapLabel, Point, place_on_circle
 from assay.synthesis.content import (
     TIES,
     FindDocument,
@@ -31,7 +31,6 @@ from assay.synthesis.content import (
     html_environment,
     in_order,
     markdown_environment,
-    printable,
 )
 
 AUDIENCES = {EXPERT: "Expert", PLAIN: "Plain language", EXECUTIVE: "Executive"}
@@ -39,7 +38,7 @@ TABLE_DOCUMENTS = 6  # up to this many documents, the comparison is a table in M
 OPEN_QUESTIONS, OPEN_RELATIONS = 12, 30  # up to this many entries, the lists on the page are expanded
 MAP_LEAD = (
     "Each line is a relation that quotations of both documents bear out. Point at a line, or reach it with the tab key, "
-    "to read both; follow it to the list below."
+    "to read both. The list has the same relations."
 )
 
 
@@ -54,6 +53,8 @@ def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
         style=asset("page.css"),
         script=asset("page.js"),
         map=svg(account) if values["is_related"] else "",
+        alone=[doc for doc in account.brief.documents if not any(doc in _pair(each) for each in account.relations)],
+        ALONE=ALONE,
         relation_types=types,
         shown_types=[each for each in types if each in content.SHOWN] or types,
     )
@@ -151,15 +152,12 @@ def _headings(notes: Footnotes, values: dict[str, Any], others: int, differing: 
 
 
 # --- map -------------------------------------------------------------------------------------------------------------
-# The type of a relation is shown by colour and dashes. The SVG is self-contained, embedded in a page or as a file.
+# The type of a relation is shown by colour and dashes; the switches beside it are the legend.
 
 MARGIN = 16.0
-ROW = 26.0  # height of a legend row
-KEY = 13.0  # font size of the legend
 BUNDLE = 150.0  # maximum spread of all curves between two documents
 BETWEEN = 36.0  # maximum distance between two adjacent curves
 ALONE = "no relation found"
-LEAST_WIDTH = 560.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,22 +169,11 @@ class MapEdge:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class LegendEntry:
-    kind: str
-    text: str
-    x: float
-    y: float
-    size: float = KEY
-
-
 def svg(account: Synthesis) -> Markup:
     """The map of an account as one SVG, with an edge for every relation and a node for every document."""
     notes = footnotes(account)
     circle = place_on_circle(map_labels(account, notes))
     left, top, right, bottom = circle.bounds()
-    legend, height = _legend(account, left, bottom + MARGIN, max(right - left, LEAST_WIDTH))
-    wide = max(right - left, LEAST_WIDTH) + 2 * MARGIN
     picture = (
         html_environment()
         .get_template("chart.svg")
@@ -194,11 +181,10 @@ def svg(account: Synthesis) -> Markup:
             account=account,
             notes=notes,
             circle=circle,
-            box=(left - MARGIN, top - MARGIN, wide, bottom - top + height + 3 * MARGIN),
+            box=(left - MARGIN, top - MARGIN, right - left + 2 * MARGIN, bottom - top + 2 * MARGIN),
             style=asset("chart.css"),
             edges=_edges(account, circle),
             related={doc for each in account.relations for doc in _pair(each)},
-            legend=legend,
             ALONE=ALONE,
         )
     )
@@ -206,21 +192,7 @@ def svg(account: Synthesis) -> Markup:
 
 
 def map_labels(account: Synthesis, notes: Footnotes) -> tuple[MapLabel, ...]:
-    """Documents by theme, each theme preceded by its name, by label within a theme. Every document occurs once, with
-    or without a theme."""
-    named: list[MapLabel] = []
-    left = dict.fromkeys(account.brief.documents)
-    for theme in account.themes if len(account.themes) > 1 else ():
-        own = [doc for doc in left if doc in theme.documents]
-        if own:
-            named.append(MapLabel("", "", printable(theme.name)))
-            named += [_named(doc, notes) for doc in own]
-        left = {doc: None for doc in left if doc not in own}
-    return (*named, *(_named(doc, notes) for doc in left))
-
-
-def _named(doc: str, notes: Footnotes) -> MapLabel:
-    return MapLabel(doc, notes.label(doc), notes.title(doc))
+    return tuple(MapLabel(doc, notes.label(doc), notes.title(doc)) for doc in account.brief.documents)
 
 
 def _edges(account: Synthesis, circle: Circle) -> list[MapEdge]:
@@ -252,21 +224,3 @@ def _curve(start: Point, end: Point, place: int, several: int) -> str:
     mx, my = (ax + bx) / 2 * 0.4, (ay + by) / 2 * 0.4
     cx, cy = mx - (by - ay) / length * aside, my + (bx - ax) / length * aside
     return f"M{ax:.1f} {ay:.1f}Q{cx:.1f} {cy:.1f} {bx:.1f} {by:.1f}"
-
-
-def _legend(account: Synthesis, left: float, top: float, room: float) -> tuple[list[LegendEntry], float]:
-    """The legend: the meaning and number of each kind of line, set in rows; and its height."""
-    counted = Counter(each.type for each in account.relations)
-    related = {doc for each in account.relations for doc in _pair(each)}
-    alone = sum(doc not in related for doc in account.brief.documents)
-    keys = [(tie.value, f"{tie.value} ({counted[tie]})") for tie in TIES]
-    keys += [("alone", f"{ALONE} ({alone})")] if alone else []
-    entries: list[LegendEntry] = []
-    x, y = 0.0, 0.0
-    for kind, words in keys:
-        wide = 46.0 + width(words, KEY) + 18.0
-        if x and x + wide > room:
-            x, y = 0.0, y + ROW
-        entries.append(LegendEntry(kind, words, left + x, top + y))
-        x += wide
-    return entries, y + ROW

@@ -3,7 +3,9 @@ What only older versions recorded is read here too, so that their accounts can s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TypeVar
 
 from assay.core.codec import digest
@@ -23,6 +25,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.synthesis import Brief, Insight, Portrait, Question, Relation, Translation
 from assay.core.types import Evidence, Passage
+from assay.language.identify import identify_language
 from assay.models.ask import UNKNOWN_WINDOW
 from assay.models.llm import Role
 
@@ -45,6 +48,22 @@ def window(run: Run) -> int:
     """The smallest context window of the writing models, as recorded at the start of the run."""
     windows = (each.window for each in run.asked.seats if each.role == Role.write.value)
     return min(windows, default=0) or UNKNOWN_WINDOW
+
+
+def language(run: Run) -> str:
+    """In which language to write: that of the reader's question, else that of most documents."""
+    spoken = Counter(
+        found
+        for event in opened(run).values()
+        if (found := _language_of(tuple(each.passage.text for each in event.found[:4])))
+    )
+    found = identify_language(brief(run).focus) or next((code for code, _ in spoken.most_common(1)), "")
+    return f"Write in the language with the code “{found}”." if found else "Write in the language of the documents."
+
+
+@lru_cache(maxsize=4096)  # every prompt asks
+def _language_of(texts: tuple[str, ...]) -> str | None:
+    return identify_language("\n".join(texts))
 
 
 def labels(run: Run) -> dict[str, str]:

@@ -138,6 +138,7 @@ def _parts(brief: Brief, tokens: Sequence[float], searched: int, small: bool, wi
     read = max(ceil(sum(shown) / room), ceil(documents / together)) + (1 if searched else 0)
     planned = _divided(points * LINE, min(plan.MOST, whole * plan.SHARE)) if deep and documents > 1 else 0
     relations = min(ceil(points * RELATED), RELATIONS * planned)
+    redone = min(planned, 1)  # requests that put reasons of relations right, and that judge them again
     written = _divided(points * LINE, min(narrate.MOST, whole * narrate.SHARE) / 2)
     judged = max(1, min(TOGETHER, int(whole / 2 / (PASSAGE + SENTENCE))))  # claims in one request
     claims = ceil(points * PER_POINT)
@@ -153,11 +154,11 @@ def _parts(brief: Brief, tokens: Sequence[float], searched: int, small: bool, wi
         _part("polish", written, claims, (SENTENCE, SENTENCE)),
         _part(
             "check",
-            ceil(claims / judged) + max(planned, ceil(relations / judged)) + again,
+            ceil(claims / judged) + ceil(relations / judged) + redone + again,
             claims + relations + revised,
             (SENTENCE + PASSAGE / 2, RULED_ON),
         ),
-        _part("revise", again, revised, (SENTENCE + 2 * PASSAGE, SENTENCE)),
+        _part("revise", again + redone, revised, (SENTENCE + 2 * PASSAGE, SENTENCE)),
         _part("translate", ceil(claims / audience.TOGETHER) * others, claims * others, (SENTENCE, SENTENCE)),
         _part("recheck", ceil(claims / judged) * others, claims * others, (2 * SENTENCE, RULED_ON)),
     ]

@@ -4,9 +4,10 @@ the draft's."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 
 from assay.agent.context import RunContext, mark, run_before, run_in_order
 from assay.agent.prompt_window import evidence_documents
@@ -209,13 +210,21 @@ async def judge_claims(
     evidence: Sequence[Evidence],
     sources: Sources,
     documents_of: Callable[[Claim], Iterable[str]],
+    *,
+    headings: Set[int] = frozenset(),
+    arguments: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Claim]:
-    """Claims beside those of a draft with their verdicts. `documents_of` a claim are those that it was made from."""
+    """Claims beside those of a draft with their verdicts. `documents_of` a claim are those that it was made from; headings
+    and the writer's arguments are by index."""
     ruled = [context.judge.by_rule(claim, evidence, sources) for claim in claims]
     open_ = [at for at, claim in enumerate(ruled) if context.judge.needs_model(claim)]
     for batch in batches([ruled[at] for at in open_], evidence, judge_window(run)):
         places = open_[batch.start : batch.stop]
-        request = JudgeRequest(tuple(ruled[at] for at in places))
+        request = JudgeRequest(
+            tuple(ruled[at] for at in places),
+            arguments={index: arguments[at] for index, at in enumerate(places) if at in arguments},
+            headings=frozenset(index for index, at in enumerate(places) if at in headings),
+        )
         documents = sorted({doc for at in places for doc in documents_of(claims[at])})
         judgement = await context.judge.by_model(
             request, evidence, sources, context.ask, mark=mark(run), documents=documents
@@ -223,6 +232,47 @@ async def judge_claims(
         for at, claim in zip(places, judgement.claims, strict=True):
             ruled[at] = claim
     return ruled
+
+
+async def settle_claims(
+    run: Run,
+    context: RunContext,
+    claims: Sequence[Claim],
+    evidence: Sequence[Evidence],
+    sources: Sources,
+    documents_of: Callable[[Claim], Iterable[str]],
+    *,
+    headings: Set[int] = frozenset(),
+) -> list[Claim]:
+    """As `judge_claims`; what does not hold is put right once by its writer, on the same citations, and judged again."""
+    judged = await judge_claims(run, context, claims, evidence, sources, documents_of, headings=headings)
+    failing = [at for at, claim in enumerate(judged) if claim.verdict is not Verdict.supported][:REVISED]
+    failed = [judged[at] for at in failing]
+    cited = {key for claim in failed for key in claim.cites}
+    shown = [each for each in evidence if each.key in cited]
+    reply = await _ask_revisions(run, context, failed, shown, sources) if shown else None
+    if reply is None or isinstance(reply, NoReply):
+        return judged
+    same = [
+        each.model_copy(update={"cites": list(failed[each.claim - 1].cites)})
+        for each in reply[0].revisions
+        if 0 < each.claim <= len(failed)
+    ]
+    anew = revising.read(revising.Revisions(revisions=same), list(enumerate(failed)), shown, reply[1])
+    revised = {failing[each.place]: each for each in anew if each.claim is not None}
+    again = await judge_claims(
+        run,
+        context,
+        [each.claim for each in revised.values() if each.claim],
+        evidence,
+        sources,
+        documents_of,
+        headings={index for index, at in enumerate(revised) if at in headings},
+        arguments={index: each.why for index, each in enumerate(revised.values()) if each.cause is RevisionCause.kept},
+    )
+    for at, claim in zip(revised, again, strict=True):
+        judged[at] = claim if claim.verdict is Verdict.supported else judged[at]
+    return judged
 
 
 async def judge_group(
@@ -350,22 +400,7 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     after = [] if run.asked.brief else sorted(before.checked.items())
     standing = [each for each in after if _may_lean(*each, revisable[0][0])][:REVISED]
     evidence = revising.relevant_evidence(failed, run.evidence)
-    reply = await context.ask(
-        Role.write,
-        "revise",
-        revising.Revisions,
-        lambda room: revising.build_prompt(
-            run.question, failed, evidence, sources, mark(run), room, [claim for _, claim in standing]
-        ),
-        schema=revising.schema(
-            len(failed),
-            [each.key for each in evidence],
-            len(standing),
-            cells=drafting.has_tables(evidence, sources),
-        ),
-        documents=evidence_documents(run),
-        max_tokens=200 + 200 * len(failed) + 100 * len(standing),
-    )
+    reply = await _ask_revisions(run, context, failed, evidence, sources, [claim for _, claim in standing])
     if isinstance(reply, NoReply):
         revised = [revising.quote_instead(place, claim, run) for place, claim in revisable]
     else:
@@ -377,6 +412,30 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     for each in revised:
         if each.place in due:
             yield each
+
+
+async def _ask_revisions(
+    run: Run,
+    context: RunContext,
+    failed: Sequence[Claim],
+    evidence: Sequence[Evidence],
+    sources: Sources,
+    standing: Sequence[Claim] = (),
+) -> tuple[revising.Revisions, str] | NoReply:
+    return await context.ask(
+        Role.write,
+        "revise",
+        revising.Revisions,
+        lambda room: revising.build_prompt(run.question, failed, evidence, sources, mark(run), room, standing),
+        schema=revising.schema(
+            len(failed),
+            [each.key for each in evidence],
+            len(standing),
+            cells=drafting.has_tables(evidence, sources),
+        ),
+        documents=evidence_documents(run),
+        max_tokens=200 + 200 * len(failed) + 100 * len(standing),
+    )
 
 
 def _may_lean(place: int, claim: Claim, first: int) -> bool:

@@ -73,7 +73,7 @@ from assay.core.types import (
 # The versions of the decision code: of questions, and of syntheses. Raise one when a change makes recorded runs of its
 # kind come out differently: replay then takes the conclusions of older runs as recorded. Runs without a version have
 # version 0.
-DECIDES, DECIDES_SYNTHESIS = 8, 8
+DECIDES, DECIDES_SYNTHESIS = 8, 9
 
 
 class Mode(StrEnum):
@@ -215,6 +215,7 @@ class Asked:
     reviewed: bool = omitted_when_empty(False)
     may_be_reviewed: bool = omitted_when_empty(False)  # then nothing a model wrote is shown before delivery
     left_out: LeftOut | None = omitted_when_empty(None)  # noqa: RUF009 by `where`
+    recheck: str = omitted_when_empty("")  # the run whose answer newer documents may contradict
 
     @property
     def has_model(self) -> bool:

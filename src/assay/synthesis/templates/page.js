@@ -11,6 +11,8 @@
   addEventListener("beforeprint", () => document.querySelectorAll("details.group").forEach((each) => (each.open = true)));
   reveal();
   if (!map || !tip) return;
+  const chart = map.parentElement;
+  if (chart) chart.scrollLeft = (chart.scrollWidth - chart.clientWidth) / 2;
   for (const title of map.querySelectorAll("title")) {
     title.parentElement?.setAttribute("aria-label", title.textContent);
     title.remove();

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.synthesis.audience import measure_readability, syllables
+from assay.language.readability import measure_readability, syllables
 
 KNOWN = {
     "the": 1,
