@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from sqlalchemy import func, update
@@ -101,3 +102,21 @@ def test_what_models_were_asked_is_made_again_word_for_word_from_the_record(type
         connection.execute(update(payloads).where(payloads.c.run == run, payloads.c.seq == 0).values(body=forged))
     wrong = typed("replay", run, "--prompts")
     assert wrong.code == 1 and "could not be made again" in wrong.out
+
+
+def test_recheck_lists_what_no_longer_holds_and_runs_mark_it(typed: Typed, tmp_path: Path):
+    rules = tmp_path / "rules.md"
+    rules.write_text("# Rules\n\nGuests may stay for 30 days.\n", encoding="utf-8")
+    assert typed("add", rules, "--quiet").code == 0
+    typed("ask", "How long may guests stay?", "--quiet")
+    assert typed("recheck").out.startswith("Nothing that your answers rest on has changed.")
+    rules.write_text("# Rules\n\nGuests may stay for 45 days.\n", encoding="utf-8")
+    typed("add", rules, "--quiet")
+    [found] = json.loads(typed("recheck", "--json").out)
+    assert found["standing"] == "no longer holds" and found["line"].startswith("No longer holds: “Guests may stay")
+    assert [(each["then"], each["now"]) for each in found["findings"]] == [
+        ("Guests may stay for 30 days.", "Guests may stay for 45 days.")
+    ]
+    assert found["line"] in typed("recheck", found["run"]).out
+    assert "[no longer holds] How long may guests stay?" in typed("runs").out
+    assert found["line"] in typed("replay", found["run"]).err

@@ -30,7 +30,7 @@ from assay.workspace.types import AskOptions
 LEFT_OUT = re.compile(
     r"/(original|pictures|page/\d+|pages)|^/metrics|^/api/session|^/v1/"
 )  # bytes of files have a test of their own
-DEAR = re.compile(r"^/api/(ask|runs|synthesis|forecast)$|/(rerun|resume|choice|replay|forecast)$")
+DEAR = re.compile(r"^/api/(ask|runs|synthesis|forecast)$|/(rerun|ask-again|resume|choice|replay|forecast)$")
 
 
 @dataclass

@@ -321,8 +321,10 @@ def as_text(
     signs: Signs = STARS,
     width: int | None = None,
     verbose: bool = False,
+    standing: str = "",
 ) -> str:
-    """The answer for a terminal of this width. `details` are what each claim rests on; `verbose` adds what was searched."""
+    """The answer for a terminal of this width. `details` are what each claim rests on; `verbose` adds what was searched;
+    `standing` says how it stands against the documents of now."""
     room = (width or 0) - INDENT
     head = list(filter(None, [label(answer), answer.said.strip()]))
     blocks = shown_blocks(answer, cited)
@@ -330,7 +332,7 @@ def as_text(
     if parts and not blocks[0].heading:
         parts[0], head = [*head, *parts[0]], []
     in_place = (_extract_as_text(each, signs, room) for each in extracts(answer, cited))
-    parts = [head, *parts, *in_place, remarks(answer, cited)]
+    parts = [head, *parts, *in_place, [*remarks(answer, cited), *filter(None, [standing])]]
     if verbose and (tried := searched(answer)):
         parts.append([f"{SEARCHED}:", *(f"  {line}" for line in tried)])
     if details:
@@ -457,16 +459,16 @@ def _marked(row: PartRow, signs: Signs) -> PartRow:
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~]|(?<=\w):(?=//)|(?<=\bwww)\.|(?<=\bmailto):|(?<=\w)@(?=\w))", re.I)
 
 
-def as_markdown(answer: Answer, cited: Cited, details: Details = NO_DETAILS) -> str:
+def as_markdown(answer: Answer, cited: Cited, details: Details = NO_DETAILS, *, standing: str = "") -> str:
     """A Markdown file with its workings and sources below it. All text from documents and models is escaped."""
-    return _from_template("answer.md", answer, cited, details).rstrip() + "\n"
+    return _from_template("answer.md", answer, cited, details, standing).rstrip() + "\n"
 
 
-def as_html(answer: Answer, cited: Cited, details: Details = NO_DETAILS) -> str:
+def as_html(answer: Answer, cited: Cited, details: Details = NO_DETAILS, *, standing: str = "") -> str:
     """A self-contained HTML page. All text from documents and models is escaped."""
     from markupsafe import Markup  # late import: keeps command-line startup fast
 
-    return _from_template("answer.html", answer, cited, details, style=Markup(stylesheet()))
+    return _from_template("answer.html", answer, cited, details, standing, style=Markup(stylesheet()))
 
 
 @cache
@@ -475,7 +477,7 @@ def stylesheet() -> str:
     return (resources.files("assay.answer") / "templates" / "answer.css").read_text(encoding="utf-8").strip()
 
 
-def _from_template(name: str, answer: Answer, cited: Cited, details: Details, **values: Any) -> str:
+def _from_template(name: str, answer: Answer, cited: Cited, details: Details, standing: str, **values: Any) -> str:
     from markupsafe import Markup
 
     text = _templates(name).render(
@@ -483,7 +485,7 @@ def _from_template(name: str, answer: Answer, cited: Cited, details: Details, **
         label=label(answer),
         blocks=shown_blocks(answer, cited),
         extracts=extracts(answer, cited),
-        remarks=remarks(answer, cited),
+        remarks=[*remarks(answer, cited), *filter(None, [standing])],
         searched=searched(answer),
         details=details,
         sources=left_to_show(answer, cited),

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from assay.answer.recheck import AnswerStanding
 from assay.cli.acting import open_workspace
 from assay.cli.config import settle
 from assay.cli.follow import EXIT, FormatOption, OutputFormat, Show, end, follow, render_answer
 from assay.cli.options import Json, Quiet, WorkingOption, Workspace, again
 from assay.cli.run_view import event_lines
-from assay.cli.terminal import aside, console, picked, plain, print_json, print_lines, print_result, wait_for
+from assay.cli.terminal import aside, console, picked, plain, print_json, print_lines, print_result, say, wait_for
 from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.events import Answered
@@ -37,13 +38,23 @@ def runs(
     """List what was asked, newest first, with how it ended and what it took."""
     with open_workspace(workspace) as opened:
         entries = opened.questions.recent(opened.principal.id, opened.scope(), limit)
-    if review:
-        entries = [each for each in entries if each.cut_short or each.state == "failed"]
+        if review:
+            entries = [each for each in entries if each.cut_short or each.state == "failed"]
+        found = opened.rechecks.stale([each.id for each in entries]) if entries else []
+    stale = {each.run: each for each in found if not each.withheld}  # of those their state says it
     if json:
-        print_json([{"run": each.id, **{k: v for k, v in to_json(each).items() if k != "id"}} for each in entries])
+        print_json(
+            [
+                {"run": each.id, **{k: v for k, v in to_json(each).items() if k != "id"}}
+                | ({"recheck": stale[each.id]} if each.id in stale else {})
+                for each in entries
+            ]
+        )
         return
     for each in entries:
         many = f"[{each.documents} documents] " if each.documents else ""
+        if each.id in stale:
+            many = f"[{stale[each.id].standing}] {many}"
         start = f"{each.id}  {each.started[:19]}  {each.state:<10}"
         print_lines(f"{start}  {_cost(each.usage):>10}  {many}{each.question}")
 
@@ -103,6 +114,37 @@ def feedback(
         about = each.statement or each.question or "(withheld)"
         words = f"  [{of.words}]" if of.words else ""
         console().print(plain(f"{of.run}  {each.entry.at[:19]}  {of.kind:<10}  {about}{words}"), markup=False)
+
+
+def recheck(
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Only these, whether they hold or not. Default: all.")
+    ] = None,
+    model: Annotated[
+        bool, typer.Option("--model", help="First ask the model whether newer documents contradict them.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="With --model: requests at most, newest first.")] = 20,
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """List the answers and syntheses that rest on words that have changed in your documents since, by code."""
+    with open_workspace(workspace) as opened:
+        if model:
+            settle(opened)
+            asked = wait_for(opened.rechecks.ask_model(runs or (), limit))
+            say(f"The model was asked about {asked} of your answers.")
+        own = (opened.rechecks.of_run(opened.questions.run(run)) for run in runs or ())
+        found = [each for each in own if each] if runs else opened.rechecks.stale()
+        today = opened.store.now()[:10]
+    if json:
+        print_json([{**to_json(each), "line": each.line} for each in found])
+        return
+    for each in found:
+        print_lines(f"{each.run}  {each.question}", f"    {each.line}")
+        for finding in each.findings:
+            print_lines(f"    {finding.line}")
+    if not found:
+        print_lines(f"Nothing that your answers rest on has changed. Checked against your documents of {today}.")
 
 
 RunName = Annotated[str, typer.Argument(help="A run, as `assay runs` gives it.")]
@@ -180,12 +222,15 @@ def _print_prompts(opened: Opened, recorded: Run, json: bool) -> typer.Exit:
 
 def _replay_recorded(opened: Opened, recorded: Run, show: Show) -> typer.Exit:
     made = wait_for(opened.questions.replay(recorded))
+    stands = opened.rechecks.of_run(recorded)
     if show.json:
-        print_json({"run": recorded.id, **picked(made, "same differences taken reworded as_recorded checked answer")})
+        data = picked(made, "same differences taken reworded as_recorded checked answer")
+        print_json({"run": recorded.id, **data, "recheck": stands})
     elif made.answer is not None:
         typer.echo(render_answer(_with_answer(recorded, made), opened, show.format, working=show.working))
     if not show.json and not show.quiet:
-        for line in describe_comparison(made):
+        stale = [stands.line] if stands and stands.standing is not AnswerStanding.holds else []
+        for line in (*describe_comparison(made), *stale):
             aside().print(plain(line), style="dim", markup=False, soft_wrap=True)
     return typer.Exit(EXIT[made.answer.outcome] if made.answer and made.same else 1)
 
@@ -236,7 +281,7 @@ def diff(
     with open_workspace(workspace) as opened:
         one, other = map(opened.questions.run_for_asker, (a, b))
         found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-        compared = difference(one, other, opened.documents.titles(found, opened.scope()))
+        compared = difference(one, other, opened.documents.titles_of_any(found))
     parts = [picked(part, "name same only_a only_b changed") for part in compared.parts]
     data = {"a": a, "b": b, "same": compared.same, "parts": parts}
     print_result(json, data, render_difference(compared))

@@ -8,6 +8,7 @@ from functools import cache
 
 from assay.answer import citations, claim_details, render
 from assay.answer.extracts import Stretch
+from assay.answer.recheck import AnswerStanding, Finding
 from assay.core.events import Failed, Mode, Paused
 from assay.core.events.describe import understood_turn
 from assay.core.run import Run
@@ -46,6 +47,19 @@ class RunState(StrEnum):
     rejected = "rejected"  # by a reviewer: there will be no answer
     parked = "parked"  # interrupted with the server or a terminal; can be resumed
     delivered = "delivered"
+
+
+class RecheckView(ResponseModel):
+    """How a delivered answer stands against the documents of a day, as far as you may read them."""
+
+    run: str
+    question: str
+    synthesis: bool
+    standing: AnswerStanding
+    on: str
+    line: str  # the same in one line
+    findings: tuple[Finding, ...]
+    withheld: str
 
 
 class RunSummary(ResponseModel):
@@ -248,6 +262,7 @@ class RunView(RunSummary):
     answer: AnswerView | None
     evidence: tuple[EvidenceView, ...]
     withheld: str = ""  # why a delivered answer is not shown
+    recheck: RecheckView | None = None  # of a delivered answer
 
 
 def run_summary(progress: RunProgress, under_way: bool) -> RunSummary:
@@ -324,10 +339,17 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         reviewed=run.reviews[-1] if answer and run.reviews else None,
         answer=answer and answer_view(answer, run.evidence, library, claim_details.recorded_judges(run.events)),
         withheld=WITHHELD_ANSWER if run.withheld else "",
+        recheck=recheck_view(workspace, run),
         evidence=()
         if asked.brief  # that of a synthesis is in its account
         else evidence_view(run.evidence, answer.cited_keys if answer else frozenset(), library),
     )
+
+
+def recheck_view(workspace: Workspace, run: Run) -> RecheckView | None:
+    """How the answer of a run stands for whoever looks."""
+    found = workspace.rechecks.of_run(run)
+    return RecheckView.made_from(found) if found else None
 
 
 def shared_answer(workspace: Workspace, run: Run) -> AnswerView | None:

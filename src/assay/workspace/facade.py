@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from assay.workspace.services.models import Models
     from assay.workspace.services.people import People
     from assay.workspace.services.questions import Questions
+    from assay.workspace.services.rechecks import Rechecks
     from assay.workspace.services.records import Records
     from assay.workspace.services.reviews import Reviews as Reviews
     from assay.workspace.services.serving import Figures, Jobs, Underway
@@ -79,6 +80,7 @@ class Workspace(WorkspaceContext):
     models: Models
     people: People
     questions: Questions
+    rechecks: Rechecks
     records: Records
     reviews: Reviews
     setup: Setup

@@ -26,7 +26,7 @@ from assay.core.run import Run
 from assay.core.types import Usage
 from assay.governance.difference import Change, difference
 from assay.serve import run_views, schemas, stream
-from assay.serve.run_views import RunSummary, RunView
+from assay.serve.run_views import RecheckView, RunSummary, RunView
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import stored_frames
 from assay.workspace.facade import Workspace
@@ -298,19 +298,23 @@ def run_answer(run: schemas.PathId, workspace: CurrentWorkspace, format: AnswerF
         raise UserError(f"Run {run} has no answer yet.")
     cited = citations.of_answer(found.answer, found.evidence, workspace.documents.get)
     details = shown_details(found.answer, found.evidence, workspace.documents.get)
+    stands = workspace.rechecks.of_run(found)
+    line = stands.line if stands else ""
     match format:
         case AnswerFormat.markdown:
-            return PlainTextResponse(render.as_markdown(found.answer, cited, details), media_type=MEDIA_TYPES[format])
+            text = render.as_markdown(found.answer, cited, details, standing=line)
+            return PlainTextResponse(text, media_type=MEDIA_TYPES[format])
         case AnswerFormat.html:
             return HTMLResponse(
-                render.as_html(found.answer, cited, details), headers={"Content-Security-Policy": _answer_policy()}
+                render.as_html(found.answer, cited, details, standing=line),
+                headers={"Content-Security-Policy": _answer_policy()},
             )
         case AnswerFormat.bibtex:
             return PlainTextResponse(render.as_bibtex(cited), media_type=MEDIA_TYPES[format])
         case AnswerFormat.json:
-            return JSONResponse({"run": run, **render.as_json(found.answer, cited)})
+            return JSONResponse({"run": run, **render.as_json(found.answer, cited), "recheck": to_json(stands)})
         case _:
-            return PlainTextResponse(render.as_text(found.answer, cited))
+            return PlainTextResponse(render.as_text(found.answer, cited, standing=line))
 
 
 @cache
@@ -431,10 +435,31 @@ async def rerun(
     return run_started(new.id)
 
 
+@reruns_router.post("/{run}/ask-again", status_code=201)
+async def ask_again(run: schemas.PathId, workspace: CurrentWorkspace, server: CurrentServer) -> RunStartedResponse:
+    """Ask the question of a run again, or make its synthesis again, of the documents of now. The two can be compared."""
+    origin = await asyncio.to_thread(workspace.questions.run, run)
+    with server.reserve_run(workspace.principal):
+        new = await server.live.begin(workspace, workspace.rechecks.ask_again(origin))
+    return run_started(new.id)
+
+
+class StaleAnswersResponse(schemas.ResponseModel):
+    """Answers that rest on words that changed, newest first, then those that are withheld."""
+
+    answers: tuple[RecheckView, ...]
+
+
+@runs_router.get("/recheck")
+def list_stale(workspace: CurrentWorkspace, limit: schemas.PageSize = 50) -> StaleAnswersResponse:
+    """Your answers and syntheses that rest on words that changed since, checked by code. No model is asked."""
+    return StaleAnswersResponse(answers=tuple(map(RecheckView.made_from, workspace.rechecks.stale(most=limit))))
+
+
 @reruns_router.get("/{a}/diff/{b}")
 def diff(a: schemas.PathId, b: schemas.PathId, workspace: CurrentWorkspace) -> DifferenceResponse:
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
     one, other = map(workspace.questions.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-    compared = difference(one, other, workspace.documents.titles(found, workspace.scope()))
+    compared = difference(one, other, workspace.documents.titles_of_any(found))
     return DifferenceResponse.made_from(compared, a=a, b=b)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import StringConstraints
 
-from assay.serve.run_views import AnswerView, RunView, run_view, shared_answer
+from assay.serve.run_views import AnswerView, RecheckView, RunView, recheck_view, run_view, shared_answer
 from assay.serve.schemas import (
     NOT_BLANK,
     Name,
@@ -79,6 +79,7 @@ class SharedTurnView(ResponseModel):
     question: str
     answer: AnswerView | None
     withheld: str  # why there is no answer
+    recheck: RecheckView | None
 
 
 class SharedThreadView(SharedThreadSummary):
@@ -170,6 +171,7 @@ def one_shared_thread(thread: str, workspace: CurrentWorkspace) -> SharedThreadV
             question=run.asked.question,
             answer=shared_answer(workspace, run),
             withheld=WITHHELD_ANSWER if run.withheld else "",
+            recheck=recheck_view(workspace, run),
         )
         for run in runs
     )

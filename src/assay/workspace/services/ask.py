@@ -88,6 +88,10 @@ async def resume(context: WorkspaceContext, run: Run, choice: str = "", words: s
     """Continue a run that was interrupted, has failed, or waits for a choice."""
     who = context.principal.id
     resumed = resumption(run, choice, words, who)
+    if run.asked.recheck:
+        raise UserError(
+            "This run asked whether newer documents contradict an answer: `assay recheck --model` asks again."
+        )
     if run.asked.thread:
         with suppress(Missing):  # the thread was deleted since
             threads.add(context.store, run.asked.thread, who, run.id)  # the process may have died before doing so

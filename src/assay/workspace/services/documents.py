@@ -77,6 +77,10 @@ class Documents(Service):
     def get(self, document: str) -> Document | None:
         return self.context.document(document)
 
+    def titles_of_any(self, ids: Iterable[str]) -> dict[str, str]:
+        """Titles of documents that this person may read, also of versions that were replaced."""
+        return {id: found.title for id in ids if (found := self.get(id))}
+
     def named(self, name: str, scope: Scope) -> list[Entry]:
         """Documents with this name. One name may fit several; the name of a folder fits all files in it."""
         return named(name, stored.listing(self.store, scope, READY, PENDING, UNREADABLE))

@@ -192,7 +192,7 @@ def meter(
         store, run.asked.who, run.id, _ceilings(settings, run), lambda: store.now()[:10], prices(settings)
     )
     writer = roles[Role.write][0].role_model
-    if run.draft is None:
+    if run.draft is None and not run.asked.recheck:
         ledger.set_aside(writer.model, min(DRAFT_IN, writer.window // 2), DRAFT_OUT)
 
     def refuse(_: ModelReplied) -> None:

@@ -109,10 +109,10 @@ class Questions(Service):
         without_index = await run_context_for(self.context, run, search_context=NoSearch(self.store))
         return await replay(run, without_index, searchable=False)
 
-    async def branch(self, origin: Run, place: int, model: str = "") -> Steps:
+    async def branch(self, origin: Run, place: int, model: str = "", today: str = "") -> Steps:
         """A new run that begins with the events of another one before the step of record `place`, and continues live: with the
         named model, or as the original did, with the models that are configured now or by rule. Recorded model calls are not
-        repeated; access is as of now."""
+        repeated; access is as of now. With `today`, dates are relative to another day."""
         first = first_of_step(origin, place)
         by_rule = model == NO_MODEL or (not model and not origin.asked.has_model)
         if not model and not by_rule and not has_model(self.settings):
@@ -125,6 +125,7 @@ class Questions(Service):
         asked = replace(
             origin.asked,
             who=who,
+            today=today or origin.asked.today,
             seats=role_models(roles),
             about={base.name: base.description for base in scope.bases} if origin.asked.brief is None else {},
             thread="",  # it is no turn of the conversation, though it knows the history

@@ -4,6 +4,7 @@ import { citeButton, flaggedNote, quotedWords, verdictMark, VERDICTS } from "./c
 import { opensDetails } from "./claim_details.js";
 import { add, count, dotted, el, oneLine, plural } from "../lib/dom.js";
 import { editedMark, reviewedBy } from "./review_status.js";
+import { recheckView } from "./recheck.js";
 import { badge, figureCell, grid, icon, region } from "../lib/ui.js";
 import { tableBox } from "../documents/data_table.js";
 import { tools } from "./answer_actions.js";
@@ -15,6 +16,9 @@ export function answerView(/** @type {RunView} */ run, /** @type {TurnContext} *
   const shown = answerBody(/** @type {AnswerView} */ (run.answer), { ...context, run: run.id });
   const by = reviewedBy(run);
   if (by) shown.prepend(by);
+  const stands = recheckView(run.recheck, context.app);
+  if (run.recheck?.standing === "holds") return add(shown, stands, how, tools(run, context));
+  if (stands) shown.prepend(stands);
   return add(shown, how, tools(run, context));
 }
 

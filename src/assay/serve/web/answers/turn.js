@@ -8,6 +8,7 @@ import { el, fill } from "../lib/dom.js";
 import { button, failed, icon, loading, traceLink } from "../lib/ui.js";
 import * as tale from "../runs/story.js";
 import { workingView } from "./progress.js";
+import { recheckView } from "./recheck.js";
 import { suggestions } from "./suggestions.js";
 
 /**
@@ -135,7 +136,7 @@ export function turnView(/** @type {RunView} */ run, /** @type {TurnContext} */ 
     if (now.state === "running") {
       watch();
     } else if (now.state === "delivered" && !now.answer) {
-      fill(body, withheldView(now));
+      fill(body, withheldView(now), recheckView(now.recheck, app));
     } else if (now.state === "delivered") {
       fill(body, understoodAs(now), answerView(now, context, how()));
     } else {

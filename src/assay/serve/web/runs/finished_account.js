@@ -4,6 +4,7 @@ import { at, get } from "../lib/api.js";
 import { answerBody } from "../answers/answer.js";
 import { citeButton, quotedWords } from "../answers/citations.js";
 import { sidePanel } from "../answers/panel.js";
+import { recheckView } from "../answers/recheck.js";
 import { reviewedBy } from "../answers/review_status.js";
 import { count, el, fill, money, plural, seconds } from "../lib/dom.js";
 import { failed, icon, loading, segments } from "../lib/ui.js";
@@ -41,6 +42,7 @@ export async function showDelivered(/** @type {HTMLElement} */ root, /** @type {
             el("a", { class: "small", href: `#${at("run", run.id)}` }, "Its trace"),
           ),
           reviewedBy(run),
+          recheckView(run.recheck, app),
         ),
         el(
           "div",

@@ -4,6 +4,7 @@ import { at, get, query } from "../lib/api.js";
 import { count, el, fill, money, percent, plural } from "../lib/dom.js";
 import { button, empty, failed, field, icon, loading, note, pageHead, region, spinner } from "../lib/ui.js";
 import { plot } from "../runs/plot.js";
+import { staleAnswers } from "../runs/stale_answers.js";
 
 /** @type {Words} */
 const REPORTS = {
@@ -13,7 +14,9 @@ const REPORTS = {
   iterations: "Iterations",
   roles: "Roles",
   forecasts: "Forecasts",
+  stale: "Stale answers",
 };
+const STALE = "stale"; // no report of figures: a list, as of now
 const FAULTS = 20; // that are listed
 const SHORT = 24; // characters that stay on one line
 const SOME = 200; // rows at first
@@ -35,7 +38,7 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
       { class: "page reports" },
       pageHead(
         "Reports",
-        `Computed from the records of ${app.me.admin ? "everybody" : "your own runs"}.`,
+        `Computed from the records of ${app.me.admin && name !== STALE ? "everybody" : "your own runs"}.`,
         app.me.admin ? button("Verify all records", { icon: "shield", on: verify }) : null,
       ),
       el(
@@ -46,7 +49,7 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
           { class: "segments links", "aria-label": "Which report" },
           ...Object.entries(REPORTS).map(([each, words]) => el("a", { href: `#/reports/${each}`, "aria-current": each === name ? "page" : null }, words)),
         ),
-        el("div", { class: "report-range" }, field("From", since), field("To", until), save),
+        name === STALE ? null : el("div", { class: "report-range" }, field("From", since), field("To", until), save),
       ),
       checked,
       body,
@@ -77,8 +80,8 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
     }
     if (!body.childElementCount) fill(body, loading("Counting…"));
     try {
-      const report = await get(query(path, range));
-      if (own === turn) fill(body, ...drawn(report));
+      const shown = name === STALE ? await staleAnswers(app) : drawn(await get(query(path, range)));
+      if (own === turn) fill(body, ...shown);
     } catch (problem) {
       if (own === turn && problem.status !== 401) fill(body, failed(problem, load));
       if (!("status" in problem)) console.error(problem);

@@ -3,7 +3,8 @@
 import { at, get } from "../lib/api.js";
 import { answerBody } from "../answers/answer.js";
 import { sidePanel } from "../answers/panel.js";
-import { el, fill } from "../lib/dom.js";
+import { recheckView } from "../answers/recheck.js";
+import { add, el, fill } from "../lib/dom.js";
 import { note } from "../lib/ui.js";
 
 export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
@@ -17,7 +18,7 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
     { class: "turn", "aria-label": "Question and answer" },
     el("h2", { class: "question" }, turn.question),
     turn.answer
-      ? answerBody(turn.answer, { app, openDocument: panel.openDocument })
+      ? add(answerBody(turn.answer, { app, openDocument: panel.openDocument }), recheckView(turn.recheck))
       : note("", "lock", turn.withheld),
   ));
   fill(

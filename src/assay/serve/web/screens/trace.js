@@ -5,6 +5,7 @@ import { chart } from "../runs/chart.js";
 import { checkpointView } from "../answers/checkpoint.js";
 import { count, dotted, el, fill, money, plural, seconds } from "../lib/dom.js";
 import { eventRow } from "../runs/event.js";
+import { recheckView } from "../answers/recheck.js";
 import { reviewNote } from "../answers/review_status.js";
 import { bullets, button, download, failed, icon, spinner } from "../lib/ui.js";
 import { gauge } from "../documents/readiness.js";
@@ -55,6 +56,7 @@ function traced(/** @type {HTMLElement} */ root, /** @type {App} */ app, /** @ty
         state,
       ),
       branchNote(run, events[0]),
+      recheckView(run.recheck, app),
       notes,
       figures,
       chainOf(trace, run),
