@@ -16,6 +16,7 @@ from typing import Any
 import certifi
 import forked
 import pytest
+import read_once
 from doubles import WordAnswers
 from fake_clock import FakeClockLoop
 from filelock import FileLock
@@ -87,6 +88,25 @@ def browser() -> Iterator[Any]:
         launched = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield launched
         launched.close()
+
+
+@pytest.fixture(scope="session")
+def _known_readings(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    kept = getattr(pytestconfig, "cache", None)
+    folder = kept.mkdir("read-once") if kept else tmp_path_factory.mktemp("read-once")
+    file = folder / f"{read_once.models()}.sqlite"
+    os.environ[read_once.VARIABLE] = str(file)
+    return file
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _texts_are_read_once(request: pytest.FixtureRequest, _known_readings: Path) -> Iterator[None]:
+    if request.node.nodeid.startswith(read_once.PLAIN):
+        yield
+        return
+    read_once.install(_known_readings)
+    yield
+    read_once.remove()
 
 
 @pytest.fixture(scope="session")

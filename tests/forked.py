@@ -331,6 +331,10 @@ def _main() -> NoReturn:
 
     load_lancedb()
     _load(LOADED)
+    if file := os.environ.get("TESTS_READ_ONCE"):
+        import read_once
+
+        read_once.install(Path(file))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # lancedb warns of forks; here nothing of it has been used before one
         head = _serve(socket.socket(fileno=int(sys.argv[1])))
