@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
+from sqlalchemy import Connection
+
+from assay.core.codec import START, digest, dumps, linked
+from assay.core.events.upgrade import SALT
+from assay.store.runs.records import link
+
 BEFORE_MARKS = (
     "ALTER TABLE tables DROP COLUMN labels",
     "DROP INDEX documents_listed",
@@ -17,3 +25,24 @@ BEFORE_LEASES = (
     "ALTER TABLE jobs DROP COLUMN process",
     "ALTER TABLE jobs DROP COLUMN until",
 )
+
+
+def before_rights_were_recorded(connection: Connection) -> None:
+    """Records as earlier versions wrote them: without a salt, each chained to the one before."""
+    connection.exec_driver_sql("DELETE FROM facts WHERE name = 'rights recorded'")
+    rows = connection.exec_driver_sql(
+        "SELECT r.n, r.run, r.seq, r.at, r.kind, p.body FROM records r JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
+        "ORDER BY r.n"
+    ).all()
+    prev: dict[str, str] = {}
+    before = START
+    for n, run, seq, at, kind, body in rows:
+        plain = dumps({name: value for name, value in json.loads(body).items() if name != SALT})
+        covered, last = digest(plain), prev.get(run, START)
+        prev[run] = link(run, seq, at, kind, covered, last)
+        before = linked(n, prev[run], before)
+        connection.exec_driver_sql("UPDATE payloads SET body = ? WHERE run = ? AND seq = ?", (plain, run, seq))
+        connection.exec_driver_sql(
+            "UPDATE records SET digest = ?, prev = ?, hash = ?, link = ? WHERE n = ?",
+            (covered, last, prev[run], before, n),
+        )

@@ -10,7 +10,7 @@ from terminal import Typed
 
 from assay.cli.runs import CHAINED
 from assay.core.access import Principal
-from assay.store.access import members
+from assay.store.access import document_access, members
 from assay.store.runs import history
 from assay.workspace.facade import Workspace
 
@@ -22,7 +22,9 @@ def seen(noted: Workspace) -> set[str]:
 
 
 @pytest.mark.long
-def test_access_is_given_and_taken_for_a_base_and_for_one_document(noted: Workspace, typed: Typed):
+def test_access_is_given_and_taken_for_a_base_a_pattern_and_one_document(
+    noted: Workspace, typed: Typed, tmp_path: Path
+):
     members.add(noted.store, "reader")
     assert seen(noted) == set()
     done = typed("access", "give", "--base", "default", "user:reader")
@@ -35,6 +37,20 @@ def test_access_is_given_and_taken_for_a_base_and_for_one_document(noted: Worksp
     assert told["own"] and told["read_by"] == ["user:local"] and told["document"] == "lamp.md"
     assert "Whoever may read its knowledge base" in typed("access", "reset", "lamp.md").out
     assert seen(noted) == {"lamp.md", "works.md", "garden.md"}
+    only = typed("access", "only", "*.md", "group:press")
+    assert only.out.splitlines() == ["It has a list of its own.", "user:local (owner)", "group:press"]
+    assert seen(noted) == set() and "It fits *.md" in typed("access", "show", "lamp.md").out
+    assert "user:reader" in typed("access", "give", "*.md", "user:reader").out and len(seen(noted)) == 3
+    assert json.loads(typed("access", "show", "--base", "default", "--json").out)["patterns"] == ["*.md"]
+    assert "Whoever may read" in typed("access", "reset", "*.md").out
+    typed("access", "take", "lamp.md", "user:reader")
+    lamp = noted.documents.named("lamp.md", noted.scope())
+    document_access.note_vanished(noted.store, noted.scope().named("default"), lamp)
+    (tmp_path / "new.txt").write_text("A file that came then.")
+    typed("add", str(tmp_path / "new.txt"), "-q")
+    assert json.loads(typed("access", "held", "--json").out)[0]["name"] == "new.txt" and "new.txt" not in seen(noted)
+    assert "--keep or --open" in typed("access", "held", "--keep", "--open").err
+    assert "new.txt is open" in typed("access", "held", "--open").out and "new.txt" in seen(noted)
     typed("access", "take", "--base", "default", "user:reader")
     assert seen(noted) == set()
     given = typed("access", "give", "works.md", "group:press")

@@ -64,4 +64,5 @@ def test_a_stale_answer_shows_then_and_now_is_listed_and_is_asked_again(reads: C
     listed.filter(has_text=TALL).get_by_role("button", name="Ask again and compare").click()
     expect(page.get_by_role("heading", name="Statements")).to_be_visible()
     expect(page.locator("main")).to_contain_text("34 metres")
+    expect(page.locator("main")).to_contain_text(f"tower.txt: “{TOWER}”")
     reader.pictures("stale-compared")

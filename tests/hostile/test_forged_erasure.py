@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from older_schema import BEFORE_LEASES
+from older_schema import BEFORE_LEASES, before_rights_were_recorded
 from worlds import EDITOR, READER, World, asked, world
 
 from assay.core.codec import to_json
@@ -118,6 +118,6 @@ async def test_runs_that_changed_hands_before_that_was_recorded_verify(made: Wor
         for statement in BEFORE_LEASES:
             connection.exec_driver_sql(statement)
         connection.exec_driver_sql("UPDATE facts SET value = '7' WHERE name = 'version'")
-        connection.exec_driver_sql("DELETE FROM facts WHERE name = 'rights recorded'")
+        before_rights_were_recorded(connection)
     with open_workspace(made.workspace.path) as again:
         assert verify(again.store, None).whole

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from notes import Plain
+from older_schema import before_rights_were_recorded
 from sqlalchemy import delete
 from worlds import DESK, EDITOR, READER, World, asked, world
 
@@ -75,6 +76,27 @@ async def test_a_right_that_was_written_past_assay_is_a_fault(made: World, state
     assert not found(made).whole and any(words in each for each in wrong(made))
 
 
+async def test_a_right_that_was_forged_with_the_fact_taken_away_is_not_recorded_as_found_when_the_workspace_is_opened(
+    made: World,
+):
+    write(made, FORGED["no fact"][0])
+    write(made, FORGED["a reader of a base"][0])
+    made.workspace.store.engine.dispose()
+    with open_workspace(made.workspace.path) as again:
+        faults = verify(again.store, None).faults
+    assert any("user:mallory may read" in each.detail for each in faults)
+    assert any("does not say since when" in each.detail for each in faults)
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM lists", "UPDATE lists SET place = place || 'x'"])
+async def test_a_restricted_pattern_that_was_changed_past_assay_is_a_fault(made: World, change: str):
+    base = next(base for base in made.as_(EDITOR).scope().bases if base.name == "shared")
+    document_access.restrict_pattern(made.workspace.store, base, "hr/**", ["user:reader"], "editor")
+    assert wrong(made) == []
+    write(made, f"{change} WHERE place LIKE ?", f"{base.id}/hr/%")
+    assert f"{base.id}/hr/** is not restricted" in wrong(made)
+
+
 async def test_a_person_who_is_put_on_the_list_of_a_document_is_a_fault(made: World):
     entry = next(each for each in made.as_(EDITOR).documents.listing(["shared"]) if each.name.startswith("survey"))
     base = next(each for each in grants.every_base(made.workspace.store) if each.id == entry.base)
@@ -121,6 +143,9 @@ class Deeds:
     def _name(self) -> str:
         return self.random.choice(["user:reader", "user:writer", "group:desk", "user:guest", "user:editor"])
 
+    def _pattern(self) -> str:
+        return self.random.choice(["notes/**", "*.txt", "notes/moved-*"])
+
     def _entry(self, base: Any) -> Any:
         return self.random.choice(documents.all_of(self.store, base))
 
@@ -138,6 +163,21 @@ class Deeds:
     async def restrict(self) -> None:
         base = self._base()
         document_access.restrict(self.store, base, [self._entry(base).uri], [self._name()], "editor")
+
+    async def restrict_pattern(self) -> None:
+        names = [self._name()] if self.random.random() < 0.7 else []
+        document_access.restrict_pattern(self.store, self._base(), self._pattern(), names, "editor")
+
+    async def lift_pattern(self) -> None:
+        document_access.lift_pattern(self.store, self._base(), self._pattern(), "editor")
+
+    async def vanish(self) -> None:
+        base = self._base()
+        document_access.note_vanished(self.store, base, [self._entry(base)])
+
+    async def keep(self) -> None:
+        base = self._base()
+        document_access.keep(self.store, base, self._entry(base), "editor")
 
     async def reset(self) -> None:
         base = self._base()
@@ -198,7 +238,7 @@ async def test_nothing_that_assay_does_to_rights_is_taken_for_tampering(made: Wo
 async def test_rights_from_before_they_were_recorded_are_recorded_when_a_workspace_is_opened(made: World):
     store = made.workspace.store
     with store.write() as connection:
-        connection.execute(delete(schema.facts).where(schema.facts.c.name == schema.RIGHTS_RECORDED))
+        before_rights_were_recorded(connection)
         connection.exec_driver_sql("INSERT INTO grants (label, name) SELECT id, 'user:guest' FROM bases")
     store.engine.dispose()
     with open_workspace(made.workspace.path) as again:

@@ -67,8 +67,20 @@ def test_administrators_manage_people_owners_access_and_everybody_their_keys(fol
                 "own": True,
                 "readers": ["user:editor"],
                 "mine": True,
+                "patterns": [],
+                "held": "",
             }
             assert editor.delete(lamp).json()["own"] is False
+            assert reader.get("/api/documents").json()["total"] == 3
+            restrictions, wanted = "/api/bases/default/restrictions", {"pattern": "lamp.*", "only_for": ["group:desk"]}
+            assert reader.post(restrictions, json=wanted).status_code == 404
+            assert editor.post(restrictions, json=wanted).json()["readers"] == ["user:editor", "group:desk"]
+            assert reader.get("/api/documents").json()["total"] == 2
+            assert editor.get(lamp).json()["patterns"] == editor.get("/api/bases/default/access").json()["patterns"]
+            assert editor.get(restrictions, params={"pattern": "lamp.*"}).json()["own"]
+            assert editor.post(restrictions, json=wanted | {"pattern": "lamp"}).status_code == 400
+            assert editor.post(lamp.replace("/access", "/held"), json={"keep": True}).status_code == 400
+            assert editor.delete(restrictions, params={"pattern": "lamp.*"}).json()["own"] is False
             assert reader.get("/api/documents").json()["total"] == 3
             assert reader.post(f"/api/documents/{names['lamp.txt']}/erase").status_code == 404
             gone = editor.post(f"/api/documents/{names['lamp.txt']}/erase")

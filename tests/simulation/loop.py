@@ -33,6 +33,10 @@ class TooLong(Exception):
     """More work than any run needs."""
 
 
+class Hung(BaseException):
+    """One step goes on without an end."""
+
+
 class _Task(asyncio.Task[Any]):
     """A task whose place in a set does not depend on its address."""
 

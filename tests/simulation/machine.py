@@ -11,6 +11,7 @@ import hashlib
 import secrets
 import sqlite3
 import sys
+import threading
 import time
 import uuid
 import warnings
@@ -30,6 +31,7 @@ from doubles import WordAnswers
 from sqlalchemy.exc import OperationalError
 
 from assay.core.errors import AssayError
+from assay.core.settings import write_settings
 from assay.evaluate.plain_text import WordEmbedder
 from assay.index import memory_index
 from assay.ingest import workers
@@ -38,6 +40,7 @@ from assay.models.http import EndpointClient
 from assay.serve import background, housekeeping, state, upload_worker
 from assay.serve.state import ServeOptions, Server
 from assay.store import database, dialect
+from assay.store.blobs import FolderBlobs
 from assay.store.database import Store
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.services import records
@@ -47,6 +50,7 @@ from simulation.model import SimulatedModel
 T = TypeVar("T")
 MORNING = datetime(2026, 3, 2, 8, tzinfo=UTC)
 ADDRESS = "http://127.0.0.1:9/v1"
+ATTEMPTS = 20  # of a move, until one is not killed
 HEARD = 0.1  # seconds until a process has heard of what another has written
 
 
@@ -100,11 +104,14 @@ class Machine:
         self.trace: list[str] = []
         self.problems: list[str] = []
         self.dead: set[str] = set()
+        self.paused = False  # nobody starts a server again
+        self._mover, self._dies = "", False
         self._starts = 0
         self._buried: list[Any] = []
         self._locks: dict[str, list[filelock.BaseFileLock]] = {}
         self._told: set[str] = set()
         self._chance = Random(f"{seed} ids")
+        self._thread = threading.get_ident()
 
     # --- what is remembered of a simulation ---------------------------------------------------------------------------
 
@@ -189,7 +196,7 @@ class Machine:
             self.loop.call_later(self.random.uniform(0.1, 40.0), self._again, place, context=context)
 
     def _again(self, place: int) -> None:
-        if self.places[place] is None:
+        if self.places[place] is None and not self.paused:
             self.start(place)
 
     async def call(self, own: Process, work: Callable[[Workspace], Coroutine[Any, Any, T]], who: Any) -> T:
@@ -212,6 +219,39 @@ class Machine:
             return await waits
         finally:
             own.calls.remove(waits)
+
+    async def move_originals(self, to: Path) -> None:
+        """Stop every server, move the originals with the command that does it, as often as it takes, and go on."""
+        self.paused = True
+        for own in self.alive:
+            own.stop.set()
+        while any(self.places.values()):
+            await asyncio.sleep(1.0)
+            for own in self.alive:
+                own.stop.set()
+        for attempt in range(1, ATTEMPTS + 1):
+            self._mover = f"migration {attempt}"
+            context = copy_context()
+            context.run(process.set, self._mover)
+            self._dies = attempt < ATTEMPTS
+            with suppress(Killed, AssayError):
+                context.run(self._move, to)
+                self.note(f"moved at attempt {attempt}")
+                break
+            self.dead.add(self._mover)
+            for lock in self._locks.pop(self._mover, []):
+                lock.release(force=True)
+        self.paused = False
+        for place in self.places:
+            self._again(place)
+
+    def _move(self, to: Path) -> None:
+        """It may die while it copies. A move that dies after that leaves the former copies to the person."""
+        with self.open() as opened:
+            opened.records.copy_originals(str(to))
+            self._dies = False
+            write_settings(opened.path, {"blobs": str(to)})
+            opened.records.drop_originals()
 
     async def mishaps(self) -> None:
         """Kill and stop processes now and then, for as long as there are faults."""
@@ -239,6 +279,9 @@ class Machine:
 
     def _die(self) -> None:
         name = process.get()
+        if name == self._mover and self._dies:
+            self.dead.add(name)
+            raise Killed
         own = next((each for each in self.places.values() if each is not None and each.name == name), None)
         if own is not None:
             self.kill(own)
@@ -301,6 +344,18 @@ class Machine:
                 own.broken = True
             raise OSError(5, "Input/output error")
 
+    def _at_file(self, change: Callable[..., T]) -> Callable[..., T]:
+        """The process may die before or after an original is put or deleted."""
+
+        def changed(*given: Any) -> T:
+            self._living()
+            self._at_write("before")
+            done = change(*given)
+            self._at_write("after")
+            return done
+
+        return changed
+
     # --- clock, chance, locks -------------------------------------------------------------------------------------------
 
     def now(self) -> str:
@@ -308,10 +363,20 @@ class Machine:
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def _seconds(self) -> float:
-        return MORNING.timestamp() + self.clock[0]
+        return MORNING.timestamp() + self.clock[0] if self._is_here() else TIME()
+
+    def _monotonic(self) -> float:
+        return self.clock[0] if self._is_here() else MONOTONIC()
 
     def _sleep(self, seconds: float) -> None:
-        self.clock[0] += seconds
+        if not self._is_here():
+            SLEEP(seconds)
+        else:
+            self.clock[0] += seconds
+
+    def _is_here(self) -> bool:
+        """Whether this is the thread of the simulation: others know nothing of it."""
+        return threading.get_ident() == self._thread
 
     def _acquire(self, lock: filelock.BaseFileLock, timeout: Any = None, **how: Any) -> Any:
         """A lock that another process holds is waited for in simulated time: the whole time, since nothing else runs."""
@@ -328,7 +393,7 @@ class Machine:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """In the place of the real ones, for this thread alone has any."""
+        """In the place of the real ones."""
         hexed = lambda size=32: self._chance.randbytes(size or 32).hex()  # noqa: E731
         machine, collects = self, gc.isenabled()
         client = httpx.AsyncClient(transport=Network(self), trust_env=False)
@@ -336,7 +401,7 @@ class Machine:
         with ExitStack() as patches:
             for target, name, value in (
                 (time, "time", self._seconds),
-                (time, "monotonic", lambda: self.clock[0]),
+                (time, "monotonic", self._monotonic),
                 (time, "time_ns", lambda: int(self._seconds() * 1e9)),
                 (time, "sleep", self._sleep),
                 (secrets, "token_hex", hexed),
@@ -352,6 +417,8 @@ class Machine:
                 (state, "ChangeListener", Hears),
                 (records, "ThreadPoolExecutor", AtOnce),
                 (EndpointClient, "_client", lambda own: client),
+                (FolderBlobs, "put", lambda *given: machine._at_file(PUT)(*given)),
+                (FolderBlobs, "delete", lambda *given: machine._at_file(DELETE)(*given)),
                 (workers, "Sandbox", PlainSandbox),
                 (upload_worker, "Sandbox", PlainSandbox),
             ):
@@ -395,6 +462,8 @@ class Machine:
 
 
 WRITE, READ = Store.write, Store.read
+PUT, DELETE = FolderBlobs.put, FolderBlobs.delete
+TIME, MONOTONIC, SLEEP = time.time, time.monotonic, time.sleep
 ACQUIRE = filelock.BaseFileLock.acquire
 
 

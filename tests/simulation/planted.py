@@ -23,10 +23,12 @@ from assay.answer import compose
 from assay.core.errors import AssayError
 from assay.core.events import Answered, Failed, Planned
 from assay.core.run import Run
+from assay.serve import upload_worker
 from assay.serve.live import LiveRuns
 from assay.store.access import grants
 from assay.store.runs import budgets, records, underway
-from assay.workspace.services import ask
+from assay.workspace.services import ask, documents
+from assay.workspace.services.records import Records
 from simulation.loop import process
 from simulation.simulate import CLOCK, begin_anew, simulate
 
@@ -120,6 +122,39 @@ def _() -> Iterator[None]:
 @bug("a deadline that is never looked at")
 def _() -> Iterator[None]:
     with patch.object(ask, "_clock", lambda context, run, seconds: lambda: seconds):
+        yield
+
+
+@bug("an erasure that leaves files")
+def _() -> Iterator[None]:
+    with patch.object(Records, "_erase_files", lambda *_: ((), True)):
+        yield
+
+
+@bug("a sync that forgets a file")
+def _() -> Iterator[None]:
+    find = documents.find_sources
+    with patch.object(documents, "find_sources", lambda roots: find(roots)[:-1]):
+        yield
+
+
+@bug("an upload that is done before its files are read")
+def _() -> Iterator[None]:
+    async def forgets(*_: Any) -> None:
+        pass
+
+    with patch.object(upload_worker, "read_files", forgets):
+        yield
+
+
+@bug("a step that never ends")
+def _() -> Iterator[None]:
+    async def endless(run: Run, context: Any) -> AsyncIterator[Any]:
+        while run:
+            context.current(run)
+        yield
+
+    with patch.object(Step.GATHER, "_value_", endless):
         yield
 
 

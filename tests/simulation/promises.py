@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from hostile_runs import sound
 from sqlalchemy import func, select
@@ -15,12 +16,14 @@ from assay.core.events import Checked, Failed, Stakes
 from assay.core.run import Run
 from assay.core.types import Verdict
 from assay.governance.audit.verify import verify
+from assay.index import memory_index
 from assay.serve.stream import stored_frames
 from assay.store import jobs
+from assay.store.documents import READY
 from assay.store.runs import records, underway
 from assay.store.runs.budgets import SpendingState
+from assay.store.schema import payloads, reviews, runs, spending
 from assay.store.schema import records as record_table
-from assay.store.schema import reviews, runs, spending
 from assay.workspace.facade import Workspace
 from simulation.loop import NOBODY, process
 from simulation.machine import Machine
@@ -35,6 +38,7 @@ class Promises:
 
     def __init__(self, world: World, workspace: Workspace) -> None:
         self.world, self.machine, self.workspace = world, world.machine, workspace
+        self.worked: dict[tuple[str, str], tuple[float, float]] = {}  # (run, process) → since when, until when
         self._hashes: dict[tuple[str, int], str] = {}
         self._looked: dict[
             str, tuple[int, frozenset[str]]
@@ -97,8 +101,10 @@ class Promises:
         settings = self.workspace.settings
         counted = select(spending.c.run, func.count()).where(spending.c.state != SpendingState.aside.value)
         for run, calls in self.workspace.store.rows(counted.group_by(spending.c.run)):
-            if settings.budget_run_calls and calls > settings.budget_run_calls:
-                yield f"run {run} made {calls} requests, and {settings.budget_run_calls} are its limit"
+            asked = run in self.world.promised.questions  # otherwise a synthesis, or nobody was told what it is
+            most = settings.budget_run_calls if asked else max(settings.budget_run_calls, settings.synthesis_calls)
+            if calls > most:
+                yield f"run {run} made {calls} requests, and {most} are its limit"
         by_day = select(spending.c.who, spending.c.day, func.count())
         for who, day, calls in self.workspace.store.rows(by_day.group_by(spending.c.who, spending.c.day)):
             if settings.budget_day_calls and calls > settings.budget_day_calls:
@@ -128,6 +134,9 @@ class Promises:
         store, table = self.workspace.store, record_table.c
         last = store.scalar(select(table.kind).where(table.run == run_id).order_by(table.seq.desc()).limit(1))
         rejected = select(reviews.c.id).where(reviews.c.run == run_id, reviews.c.state == "rejected")
+        question = select(payloads.c.run).where(payloads.c.run == run_id, payloads.c.seq == 0)
+        if store.first(question) is None:
+            return ""  # erased as a whole, with a document that its conversation speaks of
         rests = last in records.IDLE or (last == "Reviewed" and store.first(rejected) is not None)
         return "" if rests else f"run {run_id}, which nobody works on, after {last}"
 
@@ -144,7 +153,9 @@ class Promises:
             await asyncio.sleep(5.0)
 
     def at_the_end(self) -> None:
-        """What holds when nothing goes on any more."""
+        """What holds when nothing goes on any more, and an interrupted erasure was finished by whoever opens the workspace."""
+        self.machine.open().close()
+        self.workspace = self.machine.open()  # the originals may have moved
         self.look()
         store = self.workspace.store
         for fault in verify(store, None).faults:
@@ -166,7 +177,38 @@ class Promises:
             ends[run.kinds[-1]] += 1
             self._checked(run)
             self._in_time(run)
+        for words in (*self._read(), *self._left()):
+            self.machine.problem(words)
         self.machine.note(f"ends {sorted(ends.items())}")
+
+    def _read(self) -> Iterator[str]:
+        """The files of an upload that was accepted were read, or it says why not; and each document has its original."""
+        store, texts = self.workspace.store, self.world.promised.texts
+        for who in PEOPLE:
+            own = self.workspace.for_principal(who)
+            entries = {entry.name: entry for entry in own.documents.listing([f"notes of {who.id}"])}
+            for job, marks in self.world.promised.jobs.items():
+                if texts[marks[0]].owner == who.id and jobs.get(store, job, who.id).state == jobs.DONE:
+                    missing = [
+                        mark for mark in marks if texts[mark].there is not False and texts[mark].name not in entries
+                    ]
+                    yield from (f"upload {job} is done without {texts[mark].name}" for mark in missing)
+            for entry in entries.values():
+                if entry.state == READY and not own.blobs.has(entry.digest):
+                    yield f"the original of {entry.name} is missing"
+
+    def _left(self) -> Iterator[str]:
+        """Nothing is left of what was erased, anywhere in the workspace."""
+        erased = [mark for mark, text in self.world.promised.texts.items() if text.there is False]
+        own = (self.machine.folder, self.machine.folder.parent / "originals elsewhere")
+        places = {str(file): file.read_bytes() for each in own for file in each.rglob("*") if file.is_file()}
+        for (folder, base), index in memory_index._INDEXES.items():
+            if folder == self.machine.folder.resolve():
+                places[f"the index of {base}"] = " ".join(row.passage.text for row in index.held.values()).encode()
+        for mark in erased:
+            found = [Path(name).name for name, content in places.items() if mark.encode() in content]
+            if found:
+                yield f"the text {mark} was erased and is still in {', '.join(sorted(found))}"
 
     def _checked(self, run: Run) -> None:
         """Every claim that was delivered was checked in this run and approved where it had to be, and nothing broke down."""
@@ -185,17 +227,21 @@ class Promises:
                 self.machine.problem(f"run {run.id} delivered “{claim.words}” unchecked")
 
     def _in_time(self, run: Run) -> None:
+        """No process has worked on a run for longer than it may take, and its last requests. The time between the death of a
+        process and the next one is nobody's."""
         settings = self.workspace.settings
         most = settings.synthesis_seconds if run.asked.brief else settings.budget_run_seconds
-        took = records.active_seconds(self.workspace.store, run.id)
-        late = most + 2 * settings.llm_timeout + 60.0
-        if took > late:
-            self.machine.problem(f"run {run.id} was active for {took:.0f} s, and {most:.0f} s are its limit")
+        took = max((last - first for (each, _), (first, last) in self.worked.items() if each == run.id), default=0.0)
+        if took > most + 2 * settings.llm_timeout + 60.0:
+            self.machine.problem(f"run {run.id} was worked on for {took:.0f} s, and {most:.0f} s are its limit")
 
 
 def witnessed(machine: Machine, world: World, promises: Promises, own: Workspace, run: Run) -> None:
     """A server has an event to show."""
-    kind = type(run.events[-1]).__name__
+    kind, now, own_place = type(run.events[-1]).__name__, machine.clock[0], (run.id, process.get())
+    began = len(run.events) > 1 and run.kinds[-2] in records.IDLE  # it waited for a person
+    first = now if began else promises.worked.get(own_place, (now, now))[0]
+    promises.worked[own_place] = first, now
     machine.note(f"shows {run.id} {len(run.events) - 1} {kind}")
     world.promised.seen[run.id, len(run.events) - 1] = kind
     if kind == "Answered":

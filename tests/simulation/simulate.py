@@ -14,12 +14,14 @@ import asyncio
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -35,7 +37,7 @@ from filelock import FileLock  # noqa: E402
 
 from assay.serve.live import LiveRuns  # noqa: E402
 from assay.workspace.facade import open_workspace  # noqa: E402
-from simulation.loop import Stuck, TooLong  # noqa: E402
+from simulation.loop import Hung, Stuck, TooLong, process  # noqa: E402
 from simulation.machine import ADDRESS, Faults, Machine  # noqa: E402
 from simulation.model import MISBEHAVIOURS  # noqa: E402
 from simulation.promises import Promises, witnessed  # noqa: E402
@@ -46,6 +48,7 @@ MODES = ("safety", "liveness")
 LASTS = {"safety": 180.0, "liveness": 90.0}  # seconds of simulated time in which people act
 LOOKS = 20.0  # seconds between two looks
 STEPS = 2_000_000  # of one simulation: something does not end
+ONE_STEP = 15.0  # seconds of processor time
 CLOCK = time.monotonic  # the real one
 
 
@@ -82,7 +85,7 @@ def simulate(
         own.mkdir()
         machine = Machine(f"{seed} {mode}", own / "workspace", places=draws.choice((1, 2, 2, 3)), **settings_of(draws))
         try:
-            with machine.installed(), planted():
+            with machine.installed(), watched(machine), planted():
                 world = World(machine)
                 try:
                     machine.loop.most_steps = STEPS
@@ -104,6 +107,30 @@ def simulate(
         world.done,
         tuple(machine.trace),
     )
+
+
+@contextmanager
+def watched(machine: Machine) -> Iterator[None]:
+    """One step of the loop has so much processor time, and no more: the loop cannot stop it. In the main thread alone."""
+    before, handler = -1, signal.getsignal(signal.SIGVTALRM)
+
+    def look(*_: object) -> None:
+        nonlocal before
+        if machine.loop.steps == before:
+            machine.problem(f"a step of {process.get()} does not end")
+            raise Hung
+        before = machine.loop.steps
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGVTALRM, look)
+    signal.setitimer(signal.ITIMER_VIRTUAL, ONE_STEP, ONE_STEP)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, handler)
 
 
 def settings_of(draws: Random) -> dict[str, object]:
@@ -152,6 +179,8 @@ async def _lived(machine: Machine, world: World, draws: Random, mode: str, lasts
         going = [asyncio.create_task(world.live(who)) for who in PEOPLE]
         going.append(asyncio.create_task(machine.mishaps()))
         until = machine.clock[0] + lasts
+        if draws.random() < 0.25:
+            going.append(asyncio.create_task(_moved(machine, draws.uniform(0, lasts))))
         while machine.clock[0] < until:
             await asyncio.sleep(LOOKS)
             promises.look()
@@ -161,6 +190,11 @@ async def _lived(machine: Machine, world: World, draws: Random, mode: str, lasts
             await _reviewed(machine, world, promises)
         promises.at_the_end()
     workspace.close()
+
+
+async def _moved(machine: Machine, when: float) -> None:
+    await asyncio.sleep(when)
+    await machine.move_originals(machine.folder.parent / "originals elsewhere")
 
 
 async def _calm(machine: Machine, world: World, going: list[asyncio.Task[None]]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
@@ -21,7 +22,8 @@ from assay.core.run import Run
 from assay.ingest.sources import SourceFile
 from assay.serve.state import Server
 from assay.workspace.facade import Workspace
-from assay.workspace.types import AskOptions
+from assay.workspace.stored import JobFile
+from assay.workspace.types import AskOptions, SynthesisRequest
 from simulation.machine import Gone, Machine, Process
 
 T = TypeVar("T")
@@ -57,6 +59,7 @@ class Text:
     name: str
     words: str
     there: bool | None = True  # None: nobody knows
+    file: Path | None = None  # in the folder that its owner syncs
 
 
 @dataclass
@@ -68,7 +71,9 @@ class Promised:
         default_factory=dict
     )  # (owner of a base, person); None: unknown
     runs: dict[str, str] = field(default_factory=dict)  # run → who asked
+    questions: set[str] = field(default_factory=set)  # the runs that are no syntheses
     approved: set[str] = field(default_factory=set)  # runs whose answer a reviewer has let pass, or may have
+    jobs: dict[str, list[str]] = field(default_factory=dict)  # accepted uploads → marks of their files
     seen: dict[tuple[str, int], str] = field(default_factory=dict)  # (run, number) → kind of an event that was shown
 
     def forbidden(self, who: str) -> dict[str, Text]:
@@ -156,8 +161,9 @@ class World:
                 raise
 
     def deeds(self) -> list[tuple[Callable[[Principal], Coroutine[Any, Any, None]], float]]:
-        return [(self.asks, 5), (self.talks, 2), (self.stops, 1), (self.goes_on, 2), (self.shares, 1.5),
-                (self.reviews, 2), (self.follows, 2)]  # fmt: skip
+        return [(self.asks, 5), (self.talks, 2), (self.stops, 1), (self.goes_on, 2), (self.shares, 1.5), (self.reviews, 2),
+                (self.follows, 2), (self.synthesises, 1.5), (self.uploads, 2), (self.syncs, 1.5), (self.erases, 1.5),
+                (self.searches, 1)]  # fmt: skip
 
     def _question(self) -> str:
         said = self.random.choice(QUESTIONS)
@@ -177,6 +183,7 @@ class World:
         question, how = self._question(), self._how()
         run = await self.at(who, lambda server, own: server.live.begin(own, own.ask(question, how)))
         self.promised.runs[run.id] = who.id
+        self.promised.questions.add(run.id)
 
     async def talks(self, who: Principal) -> None:
         thread = self.threads.get(who.id, "")
@@ -184,6 +191,7 @@ class World:
         how = self._how()
         run = await self.at(who, lambda server, own: server.live.begin(own, own.chat(question, thread, how)))
         self.promised.runs[run.id] = who.id
+        self.promised.questions.add(run.id)
         self.threads[who.id] = run.asked.thread
 
     def _own_run(self, who: Principal) -> str:
@@ -258,3 +266,105 @@ class World:
             asker = service.asker(run, sheet.line.review.who)
             await server.live.go_on(server.workspace.for_principal(asker), run)
         return True
+
+    # --- documents come and go ------------------------------------------------------------------------------------------
+
+    async def searches(self, who: Principal) -> None:
+        query = self._question()
+
+        async def found(server: Server, own: Workspace) -> None:
+            hits = await own.search(query)
+            self.shown(own, "a search", " ".join(hit.passage.text for hit in hits))
+
+        await self.at(who, found)
+
+    async def synthesises(self, who: Principal) -> None:
+        request = SynthesisRequest(
+            questions=self.random.randint(1, 2),
+            reranker="none",
+            model=self.random.random() < 0.85,
+            today=TODAY,
+            stakes=Stakes.high if self.random.random() < 0.15 else Stakes.normal,
+        )
+
+        async def begun(server: Server, own: Workspace) -> Run:
+            ids = [each.id for each in own.documents.listing()]
+            return await server.live.begin(own, own.syntheses.begin(ids[:4], request))
+
+        self.promised.runs[(await self.at(who, begun)).id] = who.id
+
+    async def uploads(self, who: Principal) -> None:
+        """Once an upload is accepted, its files are read."""
+        texts = [self.text(who.id) for _ in range(self.random.randint(1, 3))]
+        for each in texts:
+            each.there = None
+            self.promised.texts[each.mark] = each
+
+        async def sent(server: Server, own: Workspace) -> str:
+            job = "j" + own.store.new_id()
+            async with server.worker.arrival(job) as folder:
+                for number, each in enumerate(texts):
+                    (folder / str(number)).write_text(each.words)
+                files = [JobFile(number, each.name, len(each.words)) for number, each in enumerate(texts)]
+                await server.worker.begin(job, who, texts[0].base, files)
+            await server.worker.wake()
+            return job
+
+        job = await self.at(who, sent)
+        self.promised.jobs[job] = [each.mark for each in texts]
+
+    def _files(self, who: Principal) -> list[Text]:
+        return [each for each in self.promised.texts.values() if each.owner == who.id and each.file is not None]
+
+    async def syncs(self, who: Principal) -> None:
+        """Change the files of a folder, then make the knowledge base agree with it."""
+        folder = self.machine.folder.parent / "files" / who.id
+        folder.mkdir(parents=True, exist_ok=True)
+        leaving = [each for each in self._files(who) if self.random.random() < 0.3]
+        for each in leaving:
+            assert each.file is not None
+            each.file.unlink()
+            each.file, each.there = None, None
+        for _ in range(self.random.randint(0, 2)):
+            new = self.text(who.id)
+            new.file, new.there = folder / new.name, None
+            new.file.write_text(new.words)
+            self.promised.texts[new.mark] = new
+        await self.at(who, lambda server, own: self.synced(who, own))
+
+    async def synced(self, who: Principal, own: Workspace) -> None:
+        here = self._files(who)
+        gone = [each for each in self.promised.texts.values() if each.owner == who.id and each.there is None]
+        gone = [
+            each
+            for each in gone
+            if each.file is None and not any(each.mark in job for job in self.promised.jobs.values())
+        ]
+        folder = self.machine.folder.parent / "files" / who.id
+        report, removed = await own.documents.sync(folder, f"notes of {who.id}")
+        if report.unreadable:
+            return
+        names = {each.name for each in own.documents.listing()}
+        for each in here:
+            if each.file is not None and each.name not in names:
+                self.machine.problem(f"a sync of {who.id} has left out {each.name}")
+            each.there = True
+        erased = {entry.name for entry in removed}
+        for each in gone:
+            each.there = False if each.name in erased else each.there
+
+    async def erases(self, who: Principal) -> None:
+        own_texts = [
+            each for each in self.promised.texts.values() if each.owner == who.id and each.there and not each.file
+        ]
+        if not own_texts:
+            return
+        text = self.random.choice(own_texts)
+        text.there = None
+
+        async def erased(server: Server, own: Workspace) -> None:
+            entries = [each for each in own.documents.listing() if each.name == text.name]
+            await own.records.erase(entries, own.scope())
+            text.there = False
+
+        await self.at(who, erased)

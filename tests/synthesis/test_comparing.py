@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from wharf import DOCS, INSTRUCTION, KEPT_A, KEPT_B, Model, carried, context, document, key, opened, was_read
 
 from assay.core.events import Covered
 from assay.core.run import Run
 from assay.core.synthesis import QuestionKind, Relation, RelationType
-from assay.core.types import Document
+from assay.core.types import Document, Quote
 from assay.synthesis import compare, state
+
+TOLD = "“The crane log of the wharf is kept for”: D1 says 30 days, D2 says 90 days."
 
 
 async def compared(*documents: Document, model: bool = False, small: bool = False) -> Run:
@@ -29,12 +33,21 @@ async def test_a_contradiction_is_found_by_rule_with_its_two_sentences_whatever_
     run = await compared(*DOCS, model=model, small=small)
     (found,) = contradictions(run)
     assert (found.left.quote.text, found.right.quote.text, found.by) == (KEPT_A, KEPT_B, "rules")
-    assert found.about == "30 days / 90 days" and found.reason == "D1 says 30 days, D2 says 90 days."
+    assert found.about == "30 days / 90 days" and found.reason == TOLD
     known = {each.key for each in run.evidence}
     assert {found.left.key, found.right.key} <= known
     points = {each.id: each for each in state.points(run)}
     for side in (found.left, found.right):
         assert side.quote.text in points[side.insight].claim.words
+
+
+def test_what_differs_is_told_in_the_words_that_both_share_with_the_dates_of_the_documents():
+    left = "By the log, 1,480 households received the notice to boil."
+    right = "After a count, 1,840 households had received the notice."
+    one, other = replace(document("d1", left), date="2025-05-06"), document("d2", right)
+    found = compare.Contradiction(Quote("d1", 0, len(left), left), Quote("d2", 0, len(right), right), "1,480 / 1,840")
+    told = compare.contradiction_reason(found, {"d1": "D1", "d2": "D2"}, {"d1": one, "d2": other})
+    assert told == "“households received the notice”: D1 (2025-05-06) says 1,480, D2 says 1,840."
 
 
 async def test_a_side_that_no_reading_noted_becomes_a_point():

@@ -115,6 +115,19 @@ async def test_a_document_in_a_script_without_spaces_has_an_abstract_too():
     assert (await portraits(document("wide", text)))["wide"].abstract
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("The Quince Almanac.\n\nQuinces ripen late in the northern valleys of Orr.", "The Quince Almanac"),
+        ("Dear Mira,\n\nQuinces ripen late in the northern valleys of Orr.", "bare.txt"),
+        ("Quinces ripen late. They keep until March.\n\nPears do not keep as long as quinces do.", "bare.txt"),
+        ("Sort: russet; Boxes: 9; Shelf: 2\n\nSort: quince; Boxes: 4; Shelf: 7; Remark: none", "bare.txt"),
+    ],
+)
+def test_a_document_without_a_title_is_called_by_the_line_that_it_begins_with(text: str, title: str):
+    assert describe.portrait_by_rule(document("bare", text)).title == title
+
+
 # --- what the model that reads a document adds -------------------------------------------------------------------------
 
 
@@ -133,7 +146,7 @@ def test_a_model_fills_what_is_missing_with_words_of_the_document():
 
 def test_what_does_not_stand_in_the_document_is_not_believed():
     found = filled_in(BARE, "The Book of Quinces", ("Nora Holt",), "1988")
-    assert (found.title, found.authors, found.year, found.by) == ("bare.txt", (), "", "rules")
+    assert (found.title, found.authors, found.year, found.by) == ("The Quince Almanac", (), "", "rules")
 
 
 @pytest.mark.parametrize("author", ["the", "Quinces ripen", "by", "Mira Hol", "1987"])
@@ -152,7 +165,7 @@ def test_names_that_a_document_speaks_of_are_not_its_authors(author: str):
 
 
 def test_a_title_is_a_line_of_its_own():
-    assert filled_in(BARE, "Quinces ripen late").title == "bare.txt"
+    assert filled_in(BARE, "Quinces ripen late").title == "The Quince Almanac"
 
 
 def test_what_ingestion_found_is_not_replaced():

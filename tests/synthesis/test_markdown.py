@@ -7,7 +7,7 @@ import pytest
 from accounts_by_hand import account
 
 from assay.core.synthesis import Pipeline, RelationType
-from assay.core.types import Document, Section
+from assay.core.types import Block, Claim, Document, Quote, Section
 from assay.synthesis.content import footnotes, md
 from assay.synthesis.render import markdown
 
@@ -90,6 +90,18 @@ def test_a_footnote_names_the_section_and_the_page_of_its_words_not_of_their_pas
     source = Document(first.quote.doc_id, "b", "x.pdf", "", "x", text, sections=sections, pages=pages, kind="pdf")
     said = markdown(made, lambda _: source)
     assert "page 2 · Where it stands: “" in said and "passage from page" not in said
+
+
+def test_sentences_of_two_sections_are_never_joined_and_stand_under_their_headings():
+    text = "Report\n\nCranes\n\nOne crane is old. It was painted. The other is new.\n\nRails\n\nBoth rails are worn."
+    heads = [Section(each, 1, text.index(each), text.index(each) + len(each)) for each in ("Cranes", "Rails")]
+    source = Document("d", "b", "x.md", "", "Report", text, sections=tuple(heads))
+    told = ("One crane is old.", "The other is new.", "Both rails are worn.")
+    quotes = [Quote("d", text.index(each), text.index(each) + len(each), each) for each in told]
+    block = Block(tuple(Claim("", ("k",), quote=each) for each in quotes), "D1 · Report")
+    found = footnotes(account(1), lambda _: source).excerpts(block)
+    assert [each.under for each in found] == ["Cranes", "Rails"]
+    assert [(gap, claim.words) for gap, claim in found[0].claims] == [(False, told[0]), (True, told[1])]
 
 
 def test_a_question_cites_the_words_that_were_drawn_for_it():

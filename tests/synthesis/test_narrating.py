@@ -59,7 +59,7 @@ async def test_a_sentence_may_compare_two_documents_by_their_names_and_is_judged
 async def test_the_writer_sees_the_whole_plan_the_relations_and_the_passages():
     run, model, _ = await written()
     (shown,) = model.asked("narrate")  # type: ignore[union-attr]
-    assert "Paragraph 1: all of it" in shown and "contradiction: D1 says 30 days, D2 says 90 days." in shown
+    assert "Paragraph 1: all of it" in shown and "is kept for”: D1 says 30 days, D2 says 90 days." in shown
     assert all(each.text in shown for each in DOCS)
     assert run.draft and not any(block.heading for block in run.draft.blocks)
 
@@ -181,12 +181,12 @@ async def test_points_that_are_not_told_yet_are_offered_and_worked_in():
 # --- without a capable model ----------------------------------------------------------------------------------------
 
 
-async def test_without_a_model_the_text_is_a_digest_each_document_under_its_title_then_contradictions():
+async def test_without_a_model_the_text_is_a_digest_contradictions_then_each_document_under_its_title():
     run, _, able = await written(has_model=False)
     assert run.draft
     heads = [block.heading for block in run.draft.blocks]
-    assert heads == ["D1 · Title of a", "D2 · Title of b", "D3 · Title of c", narrate.DISAGREE]
-    assert [claim.words for claim in run.draft.blocks[-1].claims] == [KEPT_A, KEPT_B]
+    assert heads == [narrate.DISAGREE, "D1 · Title of a", "D2 · Title of b", "D3 · Title of c"]
+    assert [claim.words for claim in run.draft.blocks[0].claims] == [KEPT_A, KEPT_B]
     assert all(claim.quote for claim in claims(run))
     run = await delivered(run, able)
     assert run.answer and run.answer.outcome is Outcome.answered and run.answer.conflicts

@@ -1,5 +1,5 @@
-"""`assay access`: read access to a knowledge base or a single document. Reading needs a grant, changing grants
-ownership."""
+"""`assay access`: read access to a knowledge base, a folder or pattern of locations in it, or a single document. Reading needs
+a grant, changing grants ownership."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from assay.cli.terminal import picked, print_result, say, wait_for, whole
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import UserError
 from assay.workspace.facade import Workspace as Opened
-from assay.workspace.stored import GROUP, USER, check_grantee, grant_of
-from assay.workspace.types import Access
+from assay.workspace.stored import GROUP, USER, check_grantee, grant_of, is_pattern
+from assay.workspace.types import DEFAULT_BASE, Access
 
 app = typer.Typer(no_args_is_help=True)
-Of = Annotated[str, typer.Argument(help="A document, as `assay sources` names it; none: the whole of --base.")]
+SOURCE = "A document, as `assay sources` names it, or a pattern such as 'hr/**' or '*.xlsx'"
+Of = Annotated[str, typer.Argument(help=f"{SOURCE}; none: the whole of --base.")]
 What = Annotated[
     list[str],
     typer.Argument(
-        metavar="[SOURCE] WHO...", help="A document, or none for the whole of --base; then user:NAME or group:NAME."
+        metavar="[SOURCE] WHO...", help=f"{SOURCE}; none: the whole of --base. Then user:NAME or group:NAME."
     ),
 ]
 Within = Annotated[
@@ -39,8 +40,12 @@ def show(
     """Say who may read a knowledge base or a document."""
     with open_workspace(workspace) as opened:
         seen = _seen(opened, owner)
-        document = _document(seen, source, base) if source else ""
-        found = seen.people.document_access(document) if document else seen.people.base_access(_base(base))
+        if is_pattern(source):
+            found = seen.people.pattern_access(_pattern_base(base), whole(source))
+        elif source:
+            found = seen.people.document_access(_document(seen, source, base))
+        else:
+            found = seen.people.base_access(_base(base))
     _print_access(found, json)
 
 
@@ -57,32 +62,90 @@ def take(what: What, base: Within = "", owner: Owner = "", workspace: Workspace 
 
 
 @app.command()
-def reset(
-    source: Annotated[str, typer.Argument(help="A document, as `assay sources` names it.")],
+def only(
+    what: Annotated[
+        list[str],
+        typer.Argument(metavar="PATTERN WHO...", help="Such as 'hr/**' or '*.xlsx'; then user:NAME or group:NAME."),
+    ],
     base: Within = "",
     owner: Owner = "",
     workspace: Workspace = None,
     json: Json = False,
 ) -> None:
-    """Have a document read by whoever reads its knowledge base, and by nobody else."""
+    """Let only these people or groups, and the owner, read what fits a pattern of locations, now and later."""
+    pattern, names = _names_apart(what)
+    if not is_pattern(pattern):
+        raise UserError(
+            "Name a pattern of locations, such as 'hr/**'. For one document there are `take` and `add --only-for`."
+        )
     with open_workspace(workspace) as opened:
         seen = _seen(opened, owner)
-        found = wait_for(seen.people.reset_document_access(_document(seen, source, base), opened.principal.id))
+        found = wait_for(seen.people.restrict(_pattern_base(base), pattern, names, opened.principal.id))
+        for name in names:
+            warn_if_unknown(opened, name)
+    _print_access(found, json)
+
+
+@app.command()
+def held(
+    sources: Annotated[
+        list[str] | None, typer.Argument(help="Documents, as `assay sources` names them. Default: all that are held.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="They stay restricted.")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Whoever may read their knowledge base may read them.")] = False,
+    base: Within = "",
+    owner: Owner = "",
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """List documents that may be a restricted one in another form, and are restricted until you decide; or decide."""
+    if keep and open_:
+        raise UserError("Decide for one of the two: --keep or --open.")
+    with open_workspace(workspace) as opened:
+        seen = _seen(opened, owner)
+        scope = seen.scope([whole(base)] if base else [])
+        named = [each for name in sources or () for each in seen.documents.named(whole(name), scope)]
+        entries = named if sources else seen.documents.listing([whole(base)] if base else [])
+        why = seen.people.held(entries)
+        for document in why if keep or open_ else ():
+            wait_for(seen.people.decide(document, keep, opened.principal.id))
+    decided = {"decided": "kept" if keep else "opened"} if keep or open_ else {}
+    lines = [{"id": each.id, "name": each.name, "why": why[each.id], **decided} for each in entries if each.id in why]
+    words = "stays restricted." if keep else "is open to the readers of its knowledge base."
+    said = (f"{each['name']} {words}" if decided else f"{each['name']}: {each['why']}" for each in lines)
+    print_result(json, lines, said if lines else ["No document is held."])
+
+
+@app.command()
+def reset(
+    source: Annotated[str, typer.Argument(help=f"{SOURCE}.")],
+    base: Within = "",
+    owner: Owner = "",
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """Have a document, or what fits a pattern, read by whoever reads its knowledge base, and by nobody else."""
+    with open_workspace(workspace) as opened:
+        seen, by = _seen(opened, owner), opened.principal.id
+        if is_pattern(source):
+            found = wait_for(seen.people.lift(_pattern_base(base), whole(source), by))
+        else:
+            found = wait_for(seen.people.reset_document_access(_document(seen, source, base), by))
     _print_access(found, json)
 
 
 def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json: bool, *, may: bool) -> None:
-    words = [whole(each) for each in what]
-    names = [each for each in words if each.startswith((USER, GROUP))]
-    sources = [each for each in words if each not in names]
-    if not names or len(sources) > 1:
-        raise UserError("Name one document, or --base, and whoever it is for: user:NAME or group:NAME.")
+    source, names = _names_apart(what)
     with open_workspace(workspace) as opened:
         seen, by = _seen(opened, owner), opened.principal.id
         found: Access | None = None
         for name in names:
-            if sources:
-                document = _document(seen, sources[0], base)
+            if is_pattern(source):
+                before = seen.people.pattern_access(_pattern_base(base), source).readers
+                readers = [*before, name] if may else [each for each in before if each != name]
+                found = wait_for(seen.people.restrict(_pattern_base(base), source, readers, by))
+            elif source:
+                document = _document(seen, source, base)
                 found = wait_for(seen.people.share_document(document, name, may, by))
             else:
                 found = seen.people.share_base(_base(base), name, may, by)
@@ -90,6 +153,21 @@ def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json:
                 warn_if_unknown(opened, name)
     assert found is not None
     _print_access(found, json)
+
+
+def _names_apart(what: list[str]) -> tuple[str, list[str]]:
+    """A document or pattern, or nothing; and whom it is for."""
+    words = [whole(each) for each in what]
+    names = [each for each in words if each.startswith((USER, GROUP))]
+    sources = [each for each in words if each not in names]
+    if not names or len(sources) > 1:
+        raise UserError("Name one document, or --base, and whoever it is for: user:NAME or group:NAME.")
+    return next(iter(sources), ""), names
+
+
+def _pattern_base(name: str) -> str:
+    """The knowledge base of a pattern."""
+    return whole(name) if name else DEFAULT_BASE
 
 
 def _seen(opened: Opened, owner: str) -> Opened:
@@ -117,12 +195,16 @@ def _document(seen: Opened, source: str, base: str) -> str:
 
 
 def _print_access(access: Access, json: bool) -> None:
-    words = "It has a list of its own." if access.own else "Whoever may read its knowledge base may read it."
+    under = f"It fits {access.patterns[0]}, which has a list of its own." if access.patterns else ""
+    open_ = under or "Whoever may read its knowledge base may read it."
+    words = "" if access.what == "base" else "It has a list of its own." if access.own else open_
+    restricted = f"Restricted in it: {', '.join(access.patterns)}" if access.what == "base" and access.patterns else ""
     owner, *others = access.readers
+    more = {name: value for name in ("patterns", "held") if (value := getattr(access, name))}
     print_result(
         json,
-        {access.what: access.name, **picked(access, "id owner own"), "read_by": access.readers},
-        [*([words] if access.what == "document" else []), f"{owner} (owner)", *others],
+        {access.what: access.name, **picked(access, "id owner own"), "read_by": access.readers, **more},
+        filter(None, [words, access.held, f"{owner} (owner)", *others, restricted]),
     )
 
 

@@ -40,7 +40,8 @@ def runs(
         entries = opened.questions.recent(opened.principal.id, opened.scope(), limit)
         if review:
             entries = [each for each in entries if each.cut_short or each.state == "failed"]
-        stale = {each.run: each for each in opened.rechecks.stale([each.id for each in entries])} if entries else {}
+        found = opened.rechecks.stale([each.id for each in entries]) if entries else []
+    stale = {each.run: each for each in found if not each.withheld}  # of those their state says it
     if json:
         print_json(
             [
@@ -52,7 +53,7 @@ def runs(
         return
     for each in entries:
         many = f"[{each.documents} documents] " if each.documents else ""
-        if each.id in stale and each.state != "withheld":
+        if each.id in stale:
             many = f"[{stale[each.id].standing}] {many}"
         start = f"{each.id}  {each.started[:19]}  {each.state:<10}"
         print_lines(f"{start}  {_cost(each.usage):>10}  {many}{each.question}")
@@ -280,7 +281,7 @@ def diff(
     with open_workspace(workspace) as opened:
         one, other = map(opened.questions.run_for_asker, (a, b))
         found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-        compared = difference(one, other, opened.documents.titles(found, opened.scope()))
+        compared = difference(one, other, opened.documents.titles_of_any(found))
     parts = [picked(part, "name same only_a only_b changed") for part in compared.parts]
     data = {"a": a, "b": b, "same": compared.same, "parts": parts}
     print_result(json, data, render_difference(compared))

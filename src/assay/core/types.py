@@ -6,7 +6,7 @@ All are frozen values without I/O or decisions.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
@@ -32,6 +32,13 @@ def omitted_when_empty(default: Any) -> Any:
 
 # Prefixes of names that do not come from a folder: standard input, or the network.
 STDIN, UPLOAD = "stdin:", "upload:"
+ATTACHMENT = "Attachment: "  # how the heading of a file inside a message begins
+
+
+def names_inside(kind: str, titles: Iterable[str]) -> tuple[str, ...]:
+    """The names of the files inside a document, by the titles of its sections."""
+    own = (title.removeprefix(ATTACHMENT) for title in titles if title.startswith(ATTACHMENT))
+    return tuple(own) if kind == "email" else ()
 
 
 def file_name(uri: str) -> str:

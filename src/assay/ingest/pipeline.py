@@ -30,6 +30,7 @@ from assay.core.identity import searched_identity, unsaid_identity
 from assay.core.types import HIDDEN, STDIN, UPLOAD, Document, Passage, Row
 from assay.index.filters import In
 from assay.index.protocol import Index
+from assay.ingest.near_copies import Restricted, held_inside, restricted
 from assay.ingest.parsed import Parsed, Status, Unreadable
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.ingest.readiness import FileReport
@@ -50,10 +51,6 @@ BYTES_AT_ONCE = 128_000_000  # of files that are read at the same time; a larger
 ENOUGH = 32  # passages of which a batch does not wait for more
 MOMENT = 1.0  # seconds that a smaller batch waits
 OPTIMISE_EVERY = 20  # batches
-TAKEN_OVER = (
-    "Only those on its access list may read it: a removed document with the same content had that list. "
-    "`assay access reset` opens it to all readers of the knowledge base."
-)
 SWITCHED_OFF = "It is switched off, so it is not searched. `assay on` switches it on."
 TEXT_KEPT = "The text that an earlier version read was kept. {why}"
 PARTLY = "Only the first {most:,} of its {all:,} passages can be searched; split it, or raise `file_max_passages`."
@@ -87,6 +84,7 @@ class IngestContext:
     most_passages: int = 20_000
     fresh: bool = False  # the index was just created, so it has no old rows to delete
     read_again: bool = True  # pending documents that an earlier version read, from their originals
+    restricted: list[Restricted] = field(default_factory=list)  # documents that may be in new ones in another form
 
 
 def recipe_of(size: int, overlap: int, embedder: str) -> str:
@@ -162,7 +160,10 @@ async def add_files(
             else:
                 await reading.room()
                 reading.start(split(_Ready(document, _report(entry, "finished"))))
-        for source in files:
+        for source in await asyncio.to_thread(_restricted_first, intake, files):
+            if source is None:
+                await reading.all_done()
+                continue
             await reading.room()
             try:
                 size, sha = await asyncio.to_thread(lambda source=source: (source.size(), source.digest()))
@@ -359,11 +360,12 @@ async def _stored(
     pieces, warnings = await intake.engine.split(document), tuple(warnings)
     if len(pieces) > intake.most_passages:
         warnings = (*warnings, PARTLY.format(most=intake.most_passages, all=len(pieces)))
-    listed = await asyncio.to_thread(_put, intake, document, copy, size, warnings, anew=not same)
+    await asyncio.to_thread(_put, intake, document, copy, size, warnings, anew=not same)
     paged = len(document.pages) if document.page_at(0) else 0
     stored = documents.at(intake.store, intake.base, document.uri)
     off = [SWITCHED_OFF] if stored and stored.off else []
-    why = " ".join((*warnings, *([TAKEN_OVER] if listed else []), *off))
+    held = document_access.held(intake.store, [stored] if stored else []).values()
+    why = " ".join((*warnings, *held, *off))
     report = FileReport(
         document.uri, Status.read, outcome, paged, len(document.text), 0, why,
         document.title, document.language, warnings,
@@ -381,21 +383,33 @@ def _reads_alike(former: Document | None, now: Document) -> bool:
     return former is not None and former.text == now.text and citable(former) == citable(now)
 
 
+def _restricted_first(intake: IngestContext, files: Sequence[SourceFile]) -> list[SourceFile | None]:
+    """The files whose places are restricted before the others, and None between them: the others may hold one of those."""
+    with_list = document_access.restricted_places(intake.store, intake.base, (each.uri for each in files))
+    if not with_list:
+        return [*files]
+    others = [each for each in files if each.uri not in with_list]
+    return [*(each for each in files if each.uri in with_list), None, *others]
+
+
 def _put(
     intake: IngestContext, document: Document, copy: Path | None, size: int, warnings: Sequence[str], *, anew: bool
-) -> bool:
-    """Store the document with its original. No erasure of the same bytes elsewhere can come in between. Returns whether it took
-    over an access list.
+) -> None:
+    """Store the document with its original. No erasure of the same bytes elsewhere can come in between.
 
     anew: as a new document; otherwise what was found out about it is updated
     """
     with lock_original(intake.store, intake.workspace, document.digest):
         if copy is not None:
             intake.blobs.put(document.digest, copy)
-        if anew:
-            return documents.put_pending(intake.store, document, parser=PARSER, size=size, warnings=warnings)
-        documents.update_pending(intake.store, document, parser=PARSER, warnings=warnings)
-        return False
+        if not anew:
+            documents.update_pending(intake.store, document, parser=PARSER, warnings=warnings)
+            return
+        found = held_inside(document, intake.restricted)
+        documents.put_pending(intake.store, document, parser=PARSER, size=size, warnings=warnings, inherited=found)
+        label = documents.labels(intake.store, [document.id])[document.id]
+        if label != intake.base.id:
+            intake.restricted.append(restricted(document.id, label, document.uri, document.text))
 
 
 def _refuse(intake: IngestContext, source: SourceFile, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
@@ -16,7 +16,7 @@ from assay.core.codec import Texts, dumps, from_json, to_json
 from assay.core.events import DocumentEdited, DocumentMarked
 from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
-from assay.core.types import Document, Evidence, Section, Table, file_name, page_at
+from assay.core.types import Document, Evidence, Section, Table, file_name, names_inside, page_at
 from assay.store import place_lists
 from assay.store.database import Store
 from assay.store.dialect import Prepared, among, insert_new, one_of
@@ -289,6 +289,18 @@ def ids_of_owner(store: Store, owner: str) -> set[str]:
     return set(store.scalars(select(documents.c.id).where(documents.c.base.in_(own))))
 
 
+def restricted_texts(store: Store, base: Base) -> Iterator[tuple[str, str, str, str]]:
+    """Id, label, location and text of each document that not all readers of its base may read."""
+    with store.read() as connection:
+        everybody = set(place_lists.names_on(connection, base.id))
+        labels = connection.scalars(select(documents.c.label).where(documents.c.base == base.id).distinct()).all()
+        narrower = [each for each in labels if not everybody <= set(place_lists.names_on(connection, each))]
+        here = (among(documents.c.label, narrower), documents.c.state.in_((READY, PENDING)))
+        columns = documents.c.id, documents.c.label, documents.c.uri, texts.c.text
+        found = select(*columns).join(texts, texts.c.document == documents.c.id).where(*here)
+        yield from (tuple(row) for row in connection.execute(found) if narrower)
+
+
 def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:
     """Those digests that some document still refers to."""
     return set(store.scalars(select(documents.c.digest).where(among(documents.c.digest, digests))))
@@ -327,21 +339,32 @@ def with_digest(store: Store, base: Base, digest: str) -> list[Entry]:
     return entries_of(store, select(*LINE).where(*same))
 
 
-def put_pending(store: Store, document: Document, *, parser: str, size: int, warnings: Sequence[str]) -> bool:
-    """Store a parsed document. From here on it will become searchable even if this process dies. Returns whether it took
-    over the access list of a removed document with the same content."""
+def put_pending(
+    store: Store,
+    document: Document,
+    *,
+    parser: str,
+    size: int,
+    warnings: Sequence[str],
+    inherited: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Store a parsed document. From here on it will become searchable even if this process dies.
+
+    inherited: see `place_lists.label_on_arrival`
+    """
     row = {name: getattr(document, name) for name in ("id", "base", "uri", "digest", "kind", "abstract", "pages")}
     row |= {"sections": to_json(document.sections), "characters": len(document.text), **_about(document, warnings)}
     row |= {"state": PENDING, "status": "read", "parser": parser, "bytes": size, "added": store.now()}
     with store.write() as connection:
-        listed = place_lists.take_over(connection, store, document.base, document.uri, document.digest)
-        row["label"] = place_lists.label_at(connection, document.base, document.uri)
+        inside = names_inside(document.kind, (section.title for section in document.sections))
+        row["label"] = place_lists.label_on_arrival(
+            connection, store, document.base, document.uri, document.digest, inside, inherited
+        )
         row |= _marks_at(connection, document.base, document.uri)
         _retire(connection, document.base, document.uri, PENDING)
         connection.execute(insert(documents).values(row))
         connection.execute(insert(texts).values(document=document.id, text=document.text))
         _put_tables(connection, document)
-    return listed
 
 
 def _put_tables(connection: Connection, document: Document) -> None:
@@ -397,7 +420,7 @@ def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int
     row = {"id": "d" + store.new_id(), "base": base.id, "uri": uri, "digest": digest, "bytes": size}
     row |= {"state": UNREADABLE, "status": status, "why": why, "added": store.now()}
     with store.write() as connection:
-        row["label"] = place_lists.label_at(connection, base.id, uri)
+        row["label"] = place_lists.label_on_arrival(connection, store, base.id, uri, digest)
         _forget_unreadable(connection, base, uri)
         connection.execute(insert(documents).values(row))
 

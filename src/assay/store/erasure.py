@@ -215,7 +215,8 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
     connection.execute(delete(members).where(members.c.name == name))
     others = {each: given for each, given in recorded_rights.given.items() if each[1] != f"user:{name}"}
     people = {each: member for each, member in recorded_rights.members.items() if each != name}
-    rights.note_again(connection, store, rights.Rights(others, people), nobody)  # what this person gave to others
+    left = rights.Rights(others, people, places=recorded_rights.places)
+    rights.note_again(connection, store, left, nobody)  # what this person gave to others
     return count
 
 

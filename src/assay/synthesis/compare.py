@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import combinations
 
 import numpy as np
@@ -34,7 +35,7 @@ async def compare(run: Run, context: RunContext) -> AsyncIterator[Event]:
     for each in compared.found:
         left, right = [await book.side(context, words) for words in (each.left, each.right)]
         if left is not None and right is not None:
-            reason = contradiction_reason(each, state.labels(run))
+            reason = contradiction_reason(each, state.labels(run), book.documents)
             relations.append(Relation(left, right, RelationType.contradiction, reason, about=each.about))
     for event in state.unrecorded(run, (*book.events(), Related(0, tuple(relations)))):
         yield event
@@ -91,13 +92,35 @@ def _covers(one: Quote, other: Quote) -> bool:
     return one.start <= other.start and other.end <= one.end
 
 
-def contradiction_reason(found: Contradiction, labels: Mapping[str, str]) -> str:
-    """What two sentences disagree about, in their own words."""
-    ours, theirs = labels[found.left.doc_id], labels[found.right.doc_id]
+def contradiction_reason(
+    found: Contradiction, labels: Mapping[str, str], documents: Mapping[str, Document] | None = None
+) -> str:
+    """What two sentences disagree about, in the words that they share, and of when the documents are."""
+    dated = {doc: f" ({own.date})" for doc, own in (documents or {}).items() if own.date}
+    ours, theirs = (f"{labels[each.doc_id]}{dated.get(each.doc_id, '')}" for each in (found.left, found.right))
     mine, parted, other = found.about.partition(" / ")
-    if parted:
-        return f"{ours} says {mine}, {theirs} says {other}."
-    return f"One of {ours} and {theirs} denies what the other says."
+    if not parted:
+        return f"One of {ours} and {theirs} denies what the other says."
+    words = shared_words(found.left.text, found.right.text, found.about)
+    return f"{f'“{words}”: ' if words else ''}{ours} says {mine}, {theirs} says {other}."
+
+
+def shared_words(left: str, right: str, values: str) -> str:
+    """The words of the one sentence that the other has too, in order and without the values; empty if they are too few."""
+    given = frozenset(fold_case(values).split())
+    ours, theirs = (re.findall(r"[^\W_]+(?:['’.,-][^\W_]+)*", each) for each in (left, right))
+    alike = SequenceMatcher(None, [*map(fold_case, ours)], [*map(fold_case, theirs)], autojunk=False)
+    runs: list[list[str]] = []
+    end = -1
+    for at, _, size in alike.get_matching_blocks():
+        words = [word for word in ours[at : at + size] if fold_case(word) not in given]
+        if at == end and runs:
+            runs[-1] += words
+        else:
+            runs.append(words)
+        end = at + size
+    told = " … ".join(" ".join(run) for run in runs if content_terms(" ".join(run)))
+    return told if len(content_terms(told)) > 1 else ""
 
 
 def describe(compared: Comparison, documents: int) -> str:

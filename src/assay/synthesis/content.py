@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from itertools import pairwise
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -35,7 +34,8 @@ from assay.core.synthesis import (
     TranslatedSentence,
     Translation,
 )
-from assay.core.types import Block, Claim, Document, Evidence, Quote, Shape
+from assay.core.tables import tables_within
+from assay.core.types import BETWEEN, Block, Claim, Document, Evidence, Quote, Shape
 
 TITLES = 3  # of documents, where nothing else says what an account is about
 QUESTION_KINDS = {
@@ -64,7 +64,7 @@ NO_OTHERS = "No other relation between documents was found that quotations on bo
 NO_CONTRADICTIONS = "No contradiction was found that quotations on both sides bear out."
 PRINTED = (  # names of this module that templates use
     "KEPT MADE NO_RELATIONS NO_OTHERS NO_CONTRADICTIONS QUESTION_KINDS plural readability is_prose "
-    "has_kept omitted_claims byline quoted_text"
+    "has_kept omitted_claims byline"
 ).split()
 
 
@@ -123,16 +123,6 @@ def title(account: Synthesis) -> str:
 def is_digest(account: Synthesis) -> bool:
     """Whether it is in the documents' words alone. Accounts of earlier versions have relations without a model."""
     return not account.models and all(each.type is RelationType.contradiction for each in account.relations)
-
-
-def quoted_text(block: Block) -> list[tuple[bool, Claim]]:
-    """The sentences of a document under its name, each with whether something is left out before it; empty if the block is
-    something else."""
-    quotes = [claim.quote for claim in block.claims if claim.quote]
-    if not block.heading or len(quotes) < len(block.claims) or len({each.doc_id for each in quotes}) != 1:
-        return []
-    gaps = [False, *(following.start - last.end > NEXT for last, following in pairwise(quotes))]
-    return list(zip(gaps, block.claims, strict=True))
 
 
 def made_by(account: Synthesis) -> str:
@@ -220,7 +210,8 @@ def method(account: Synthesis) -> list[tuple[str, str]]:
     )
     money = f"${usage.money:.4f}" if usage.money else "no price known"
     spent = (
-        f"{plural(usage.calls, 'call')} of a model, {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out, {money}"
+        f"{plural(usage.calls, 'call')} of a model, {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out, {money}; "
+        f"{usage.seconds:,.0f} seconds"
         if usage.calls
         else "no call of a model"
     )
@@ -235,7 +226,7 @@ def method(account: Synthesis) -> list[tuple[str, str]]:
         ("Quotations", "each stands word for word in its document; each claim was checked against what it cites"),
         ("Compared", printable(account.pairing)),
         ("Relations told by", "; ".join(f"{who}: {count}" for who, count in sorted(by.items()))),
-        ("Cost", f"{spent}; {usage.seconds:,.0f} seconds"),
+        ("Cost", spent),
         ("Run", printable(account.run)),
     ]
     return [(term, text) for term, text in lines if text]
@@ -279,6 +270,14 @@ FindDocument = Callable[[str], Document | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Sentences of one section or paragraph, each with whether something is left out before it."""
+
+    under: str
+    claims: list[tuple[bool, Claim]]
+
+
+@dataclass(frozen=True, slots=True)
 class Footnotes:
     """An account with its citations resolved: every number refers to words of a document."""
 
@@ -294,6 +293,29 @@ class Footnotes:
     def of_claim(self, claim: Claim) -> list[Citation]:
         """The citations of a claim: its own words if it is a quotation, otherwise the words that carry it."""
         return self._found(quotes_of(claim, self.evidence))
+
+    def excerpts(self, block: Block) -> list[Excerpt]:
+        """The sentences of a document under its name, apart where another section or paragraph begins; empty if the block is
+        something else."""
+        quotes = [claim.quote for claim in block.claims if claim.quote]
+        if not block.heading or len(quotes) < len(block.claims) or len({each.doc_id for each in quotes}) != 1:
+            return []
+        source = self.document(quotes[0].doc_id)
+        text = source.text if source else ""
+        found: list[Excerpt] = []
+        heading = ""
+        for last, quote, claim in zip((None, *quotes), quotes, block.claims, strict=False):
+            under = source.heading_at(quote.start).rpartition(BETWEEN)[2] if source else ""
+            under = "" if printable(under) == self.title(quote.doc_id) else under
+            skipped = quote.start - last.end > NEXT if last else False
+            parted = last is not None and "\n\n" in text[last.end : quote.start]
+            in_table = bool(source and tables_within(source.tables, quote.start, quote.end))
+            if last is None or under != heading or in_table or (parted and not under):
+                found.append(Excerpt("" if under == heading else under, [(False, claim)]))
+                heading = under
+            else:
+                found[-1].claims.append((skipped, claim))
+        return found if len(found) > 1 else [replace(each, under="") for each in found]
 
     def of_told(self, sentence: TranslatedSentence) -> list[Citation]:
         """The citations of a sentence for an audience: those of the claims that it tells."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Protocol
 
 from assay.agent.context import RunContext, run_in_order
@@ -72,20 +71,9 @@ async def _describe_document(context: RunContext, doc_id: str, focus: str) -> De
 
 
 def portrait_by_rule(document: Document) -> Portrait:
-    """The metadata from ingestion, with the file name if there is no title."""
+    """The metadata from ingestion; if the title is only the name of the file, the title that the text begins with."""
     found = YEAR.match(document.date or "")
-    return Portrait(
-        document.id, document.title.strip() or _file_name(document), document.authors, found[0] if found else ""
-    )
-
-
-def _has_no_title(document: Document) -> bool:
-    """Whether the title is only the file name."""
-    return document.title.strip() in ("", _file_name(document), PurePosixPath(_file_name(document)).stem)
-
-
-def _file_name(document: Document) -> str:
-    return re.split(r"[/\\]", document.uri.rstrip("/\\"))[-1] or document.uri
+    return Portrait(document.id, key_sentences.own_title(document), document.authors, found[0] if found else "")
 
 
 def fill_identity(identity: Identity, by: str, document: Document, portrait: Portrait) -> Portrait:
@@ -93,7 +81,7 @@ def fill_identity(identity: Identity, by: str, document: Document, portrait: Por
     document, and with the name that sentences call it by."""
     beginning = document.text[:BEGINNING]
     title, authors, year = "", (), ""
-    if _has_no_title(document):
+    if key_sentences.is_file_name(portrait.title, document):
         title = _find_in_document(identity.title, beginning, LINE)
     if not portrait.authors:
         named = (_find_in_document(each, beginning, BYLINE) for each in identity.authors[:AUTHORS])

@@ -1,5 +1,5 @@
 """The sentences that stand for a document, in its own words: what it is about, and what it found or decided. They are
-ranked by their place, by the headings they stand under, and by the answer model; nothing is left out by its words."""
+ranked by their place, by the headings they stand under, and by the answer model; one that leans on its neighbour brings it."""
 
 from __future__ import annotations
 
@@ -7,53 +7,57 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 import numpy as np
 
 from assay.agent.context import RunContext
 from assay.answer.extracts import log_odds
 from assay.core.blocks import BlockKind, find_blocks
+from assay.core.tables import table_rows
 from assay.core.types import BETWEEN, Document, Quote
+from assay.language.dates import DATED
+from assay.language.facts import lowercase_stems, names
 from assay.language.injection import is_command, is_suspicious
 from assay.language.sentences import is_statement, is_table_row, is_unspaced_script, split_sentences
 from assay.language.terms import content_terms, word_list
 
-WORDS = 115  # of all that is chosen; with title, authors and year a document takes at most 150
-BEGINNING = 35  # words of the first sentence of an abstract, if it is to be told whatever it says
+WORDS = 140  # of the title, the authors, the headings and the sentences of a document
 FEWEST, SHORT, LONGEST = 5, 8, 80  # words of a sentence: at least, of one that leans on another, at most
-ROWS = 3  # quoted of a document that is only a table
+TITLE = 30  # words of a first line that is a title
+ROWS, CELLS, MOST_ROWS = 3, 8, 5_000  # quoted of a document that is only a table; rows of it that are looked at
 READ = 24  # sentences that the answer model reads: half of them the best by place, half spread over the rest
 EARLY = 12  # sentences of a text without an abstract that count as its beginning
 HEADINGS = 80  # that are compared with `ROLES`
 ALIKE = 0.8  # share of the words of the shorter of two sentences that say the same
-QUESTIONS = ("What is the conclusion?", "What was found?", "What is the main point?")
-# Examples of headings under which documents say what they found or decided, and under which they say nothing of themselves.
+QUESTIONS = ("What is the conclusion?", "What was found?", "What was decided?", "What is the main point?")
+# Examples of headings under which documents say what they found or decided, and under which they say nothing of themselves,
+# and how near to one of them a heading is if it is of the same kind.
 ROLES = (
     "Results", "Findings", "Conclusions", "Decisions", "Recommendations", "Summary", "Ergebnisse", "Fazit", "Beschlüsse",
     "Zusammenfassung", "Résultats", "Décisions", "Résumé", "Resultados", "Conclusiones", "Conclusioni", "Resultaten",
 )  # fmt: skip
 ASIDES = (
-    "References", "Bibliography", "Acknowledgements", "Funding", "Contents", "External links", "Notes", "Imprint",
+    "References", "Bibliography", "Acknowledgments", "Funding", "Contents", "External links", "Notes", "Imprint",
     "Literatur", "Danksagung", "Références", "Remerciements", "Bibliografía", "Attendance",
 )  # fmt: skip
-# What a sentence is worth, beside what the answer model says of it (at most 1).
-IN_ABSTRACT, LATE, AT_FIRST, LABELLED, ROLE, ASIDE, IMPRINT, AGAIN = 0.5, 0.6, 0.3, 0.3, 0.8, 1.5, 1.0, 0.1
+LIKE_ROLE, LIKE_ASIDE = 0.42, 0.58
+# What a sentence is worth; the last is what the answer model says of it.
+IN_ABSTRACT, LATE, AT_FIRST, OPENS, FIGURE, ROLE, SAID = 0.8, 0.7, 0.4, 0.4, 0.4, 0.6, 1.2
+# What it loses: under such a heading, as an imprint, for each word that it has too little, and for each that it has.
+ASIDE, IMPRINT, THIN, LONG = 1.5, 1.0, 0.1, 0.012
+# It is worth less if its section was quoted, more beside one that is, less for each sentence that it brings.
+AGAIN, BESIDE, BROUGHT = 0.2, 0.2, 0.1
+SAYS, LEAST = 5, 2  # words that a sentence has beyond those of title, authors and dates
+ENOUGH = 0.25  # of what the best is worth, if a sentence is told because there is room
 BODY = frozenset({BlockKind.paragraph, BlockKind.item})
-ENDS = re.compile(r"[.!…。！؟۔][\"'”’»)\]]*(?:\s?\[[\d,–\- ]+\])*$")
+ENDS = re.compile(r"[.!…。！؟۔][\"'”’»)\]]*(?:\s?\[[\d,–\- ]+\]|\d{1,2})*$")
 ITEM = re.compile(r"(?:[-*•‣▪–]|\(?\d{1,3}(?:\.\d{1,3})*[.)]?|\(?[a-z]\))\s+(?=\S)")
 MARKED = re.compile(r"©|https?:|www\.|\w@\w|\bdoi\b", re.I)  # an address or an imprint
 LABEL = re.compile(  # of a part of an abstract: "RESULTS Of the 32 samples", "Conclusions We found"
     r"([A-Z][A-Z/&, ]{3,40}[A-Z])(?=:|\.? [A-Z\d])|([A-Z][a-z]{5,}(?: (?:and )?[A-Z][a-z]{5,})?):? (?=[A-Z][a-z]* )"
 )
-# A sentence that opens with one of these may lean on the one before. Those taken out open sentences that stand alone.
-FREE = (
-    "a an we i our in on at by for from with after during as when while if although all each some many most no thus here also"
-    " moreover furthermore"
-).split()
-REFERS = re.compile(r"\S+ (?:(?:it|its|they|their|them|he|she)\b|[a-z]+,)")
-OWN = re.compile(
-    r"th(?:is|ese) (?:stud|paper|review|report|article|work|analys|trial|survey|result|finding|data)", re.I
-)
+NUMBERED = re.compile(r"^[\dA-Z]{0,3}(?:\.\d+)*\.?\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,36 @@ class Sentence:
 
     start: int
     end: int
-    block: int
+    section: int  # where its section begins, or its paragraph, if it stands under no heading
     under: str
+    label: str  # of the part of an abstract that it is in
     usable: bool
     needs: int
     prior: float
     leads: bool  # it is of the document's own abstract, or of a text of one paragraph
+    opens: bool  # it is the first under its heading
+
+
+def own_title(document: Document) -> str:
+    """The title; if that is only the name of the file, the heading or the line that the text begins with."""
+    title = document.title.strip()
+    if not is_file_name(title, document):
+        return title
+    line, _, rest = document.text.lstrip().partition("\n")
+    headed = document.sections and document.sections[0].title == line.strip()
+    alone = not rest.partition("\n")[0].strip() and len(rest) > len(line) and len(split_sentences(line)) == 1
+    fits = 2 <= len(line.split()) <= TITLE or (is_unspaced_script(line) and len(line) <= 3 * TITLE)
+    other = is_table_row(line) or is_suspicious(line) or re.search(r"[,:;，：；]\s*$", line)
+    return line.strip().removesuffix(".") if fits and (headed or alone) and not other else title or _file(document)
+
+
+def is_file_name(title: str, document: Document) -> bool:
+    """Whether a title is only the name of the file."""
+    return title in ("", _file(document), PurePosixPath(_file(document)).stem)
+
+
+def _file(document: Document) -> str:
+    return re.split(r"[/\\]", document.uri.rstrip("/\\"))[-1] or document.uri
 
 
 def own_abstract(document: Document) -> tuple[Quote, ...]:
@@ -87,28 +115,28 @@ def _quote(document: Document, start: int, end: int) -> Quote:
 
 
 async def pick(context: RunContext, document: Document, focus: str = "") -> tuple[Quote, ...]:
-    """What stands for a document, in reading order: how it begins, and the sentences that best say what it found or decided,
-    or answer the focus. Of a document without sentences, a few of its rows or lines."""
+    """What stands for a document, in reading order: the sentences that best say what it found or decided, or answer the
+    focus, from many of its sections. Of a document without sentences, a few of its rows or lines."""
     found = sentences(document)
     usable = [at for at, each in enumerate(found) if each.usable and each.needs >= 0]
     if not usable:
         return rows(document)
     search = context.tool_context.search_context
-    near = await _roles(search.embedder.queries, [found[at].under for at in usable])
-    worth = {at: found[at].prior + near[found[at].under] for at in usable}
+    near = await _roles(search.embedder.queries, (name for at in usable for name in (found[at].under, found[at].label)))
+    if document.abstract:  # beyond it, only what its sections of results or decisions begin with
+        usable = [at for at in usable if found[at].leads or (found[at].opens and near[found[at].under] > 0)] or usable
+    worth = {at: found[at].prior + max(near[found[at].label], near[found[at].under], key=abs) for at in usable}
     best = sorted(worth, key=lambda at: (-worth[at], at))[: READ // 2]
     rest = [at for at in usable if at not in best]
     read = [*best, *rest[:: max(1, -(-len(rest) // (READ // 2)))]]
     if search.answer_model is not None:
         texts = [document.text[found[at].start : found[at].end] for at in read]
-        answers = [await search.answer_model.read(asked, texts) for asked in (focus, *QUESTIONS) if asked]
-        said = np.array([max(log_odds(each.answers) for each in own) for own in zip(*answers, strict=True)])
-        said = (said - said.min()) / max(
-            1e-6, said.max() - said.min()
-        )  # which of them answers best, however little they do
-        worth |= {at: worth[at] + float(more) for at, more in zip(read, said, strict=True)}
-    first = usable[:1] if found[usable[0]].leads else []
-    chosen = _choose(document, found, first, {at: round(worth[at], 4) for at in read})
+        asked = filter(None, (focus, own_title(document), *QUESTIONS))
+        answers = [await search.answer_model.read(each, texts) for each in asked]
+        said = np.array([[log_odds(each.answers) for each in own] for own in answers]).mean(axis=0)
+        said = (said - said.min()) / max(1e-6, said.max() - said.min())  # which answers best, however little they do
+        worth |= {at: worth[at] + SAID * float(more) for at, more in zip(read, said, strict=True)}
+    chosen = _choose(document, found, {at: round(worth[at], 4) for at in read})
     return tuple(_quote(document, found[at].start, found[at].end) for at in chosen)
 
 
@@ -118,30 +146,41 @@ async def _roles(embed: Callable[[list[str]], Awaitable[np.ndarray]], under: Ite
     known = [each for each in heads if each][:HEADINGS]
     if not known:
         return dict.fromkeys(heads, 0.0)
-    vectors = np.asarray(await embed([*ROLES, *ASIDES, *known]))
+    vectors = np.asarray(await embed([*ROLES, *ASIDES, *(NUMBERED.sub("", each) or each for each in known)]))
     near = vectors[len(ROLES) + len(ASIDES) :] @ vectors[: len(ROLES) + len(ASIDES)].T
     role, aside = near[:, : len(ROLES)].max(axis=1), near[:, len(ROLES) :].max(axis=1)
-    worth = np.where(role >= aside, ROLE * role, -ASIDE * np.maximum(aside, 0))
+    worth = np.where((role >= LIKE_ROLE) & (role >= aside), ROLE, np.where(aside >= LIKE_ASIDE, -ASIDE, 0.0))
     return dict.fromkeys(heads, 0.0) | dict(zip(known, worth.tolist(), strict=True))
 
 
-def _choose(
-    document: Document, found: Sequence[Sentence], first: Sequence[int], worth: Mapping[int, float]
-) -> list[int]:
-    """The beginning and the best that differ from each other, with what they lean on, as far as there is room. A paragraph
-    that has been quoted is worth less."""
-    words = {at: document.text[found[at].start : found[at].end] for at in range(len(found))}
-    chosen = {at for at in first if _length(words[at]) <= BEGINNING}
-    left = set(worth) - chosen
+def _choose(document: Document, found: Sequence[Sentence], worth: Mapping[int, float]) -> list[int]:
+    """The best that differ from each other, with what they lean on, as far as there is room. A section that has been
+    quoted is worth less, but not an abstract."""
+    words = {at: document.text[each.start : each.end] for at, each in enumerate(found)}
+    room = WORDS - _length(" ".join((own_title(document), *document.authors[:3])))
+    chosen: set[int] = set()
+    left = set(worth)
+
+    def run(at: int) -> set[int]:
+        return set(range(at - found[at].needs, at + 1))
+
+    def value(at: int) -> float:
+        again = 0.0 if found[at].leads else AGAIN * quoted[found[at].section]
+        beside = BESIDE / (1 + found[at].leads) * bool({at - 1, at + 1} & chosen)
+        return worth[at] - again + beside - BROUGHT * (len(run(at) - chosen) - 1)
+
     while left:
-        taken = Counter(found[at].block for at in chosen)
-        at = max(left, key=lambda at: (worth[at] - AGAIN * taken[found[at].block], -at))
+        quoted = Counter(found[at].section for at in chosen)
+        at = max(left, key=lambda at: (value(at), -at))
+        if chosen and value(at) < ENOUGH * max(worth.values()):
+            break
         left.remove(at)
         terms = frozenset(content_terms(words[at]))
         told = (frozenset(content_terms(words[one])) for one in chosen)
         same = any(len(terms & one) > ALIKE * max(1, min(len(terms), len(one))) for one in told)
-        more = chosen | set(range(at - found[at].needs, at + 1))
-        if not same and sum(_length(words[one]) for one in more) <= WORDS:
+        more = chosen | run(at)
+        heads = {found[one].under for one in more}
+        if not same and sum(map(_length, (*(words[one] for one in more), *heads))) <= room:
             chosen = more
     return sorted(chosen)
 
@@ -156,59 +195,88 @@ def _length(words: str) -> int:
 def sentences(document: Document) -> list[Sentence]:
     """The sentences of paragraphs and items, in reading order."""
     found: list[Sentence] = []
-    seen = {document.title.rstrip(".")}
-    early = EARLY
+    title = own_title(document)
+    seen = {document.title.rstrip("."), title}
     blocks = [each for each in find_blocks(document.text, document.sections, document.tables) if each.kind in BODY]
     longest = max(blocks, key=lambda each: each.end - each.start, default=None)
     alone = longest is not None and 2 * (longest.end - longest.start) > len(document.text)
     first, last = document.abstract or ((longest.start, longest.end) if longest and alone else (0, 0))
+    named = frozenset(content_terms(" ".join((title, *document.authors))))
+    ordinary = (
+        lowercase_stems(document.text) if document.language != "de" else None
+    )  # German writes all nouns with capitals
+    early, opened = EARLY, set[str]()
+    begun = False  # nothing stands before the first sentence, so it leans on nothing
     for block in blocks:
         item = ITEM.match(document.text, block.start, block.end)
         start = item.end() if item else block.start
-        under = document.heading_at(start).rpartition(BETWEEN)[2]
-        needs = 0
-        for at, (left, right) in enumerate(split_sentences(document.text[start : block.end])):
-            left, right = start + left, start + right
+        above = document.heading_at(start).rpartition(BETWEEN)[2]
+        under = "" if above == title else above
+        section = max((each.start for each in document.sections if each.start <= start), default=0) if under else start
+        known = named | frozenset(content_terms(under))
+        label, needs, sound = "", 0, True
+        for left, right in split_sentences(document.text[start : block.end]):
+            opens, left, right = not left, start + left, start + right
             words = document.text[left:right]
-            label = LABEL.match(words)
-            under = label[0] if label else under
-            needs = (needs + 1 if at and needs in (0, 1) else -1) if leans(words, opens=not at) else 0
-            usable = words.rstrip(".") not in seen and is_sentence(words)
-            prior = LABELLED * bool(label and label[1]) - IMPRINT * bool(MARKED.search(words))
-            if (
-                first <= left and right <= last
-            ):  # what came out stands late in an abstract, or in a text of one paragraph
+            label = match[0] if (match := LABEL.match(words)) else label
+            news = sum(term.isalpha() for term in frozenset(content_terms(DATED.sub("", words))) - named)
+            usable = words.rstrip(".") not in seen and is_sentence(words) and news >= LEAST
+            leaning = leans(words, known, ordinary, opens=opens) if begun else ANAPHOR.match(words) is not None
+            needs = (-1 if opens or needs < 0 or not sound else needs + 1) if leaning else 0
+            begun, sound = begun or usable, not is_suspicious(words) and not is_command(words)
+            leads, begins = first <= left and right <= last, False
+            prior = FIGURE * (re.search(r"\d", DATED.sub("", words)) is not None) / (1 + leads)
+            prior -= IMPRINT * (MARKED.search(words) is not None)
+            prior -= THIN * max(0, SAYS - news) + LONG * _length(words)
+            if leads:  # what came out stands late in an abstract, or in a text of one paragraph
                 prior += (IN_ABSTRACT if document.abstract else 0.0) + LATE * (left - first) / (last - first)
-            elif not last:
-                prior += AT_FIRST * max(0, early) / EARLY
-                early -= usable
-            found.append(
-                Sentence(left, right, block.start, under, usable, needs, prior, first <= left and right <= last)
-            )
+            elif usable:
+                begins = under not in opened if under else opens and not document.sections
+                prior += OPENS * begins
+                prior += AT_FIRST * max(0, early) / EARLY if not last else 0.0
+                early -= 1
+                opened.add(under)
+            found.append(Sentence(left, right, section, under, label, usable, needs, prior, leads, begins))
             seen.add(words.rstrip("."))
     return found
 
 
-def leans(words: str, *, opens: bool = False) -> bool:
-    """Whether a sentence may need the one before it: it is short, or opens with a function word, a pronoun after another
-    word, or a few words before a comma. At the beginning of a paragraph an article needs nothing."""
-    first, _, rest = words.partition(" ")
-    opener = re.sub(r"\W", "", first).lower()
+ANAPHOR = re.compile(
+    r"(?:it|its|they|their|he|she|his|her|both|such|that|another|other|es|er|sie|dies\w*|beide\w*|ils?|elles?|cette|ces|"
+    r"ell[ao]s?|él|est[aeo]s?|es[aeo]s?|dit|deze|hij|zij|but|and|or|so|then|thus|therefore|hence|however|similarly|likewise|"
+    r"instead|aber|und|oder|daher|deshalb|jedoch|mais|donc|cependant|pero|sino|maar|dus)\b",
+    re.I,
+)
+STARTS = 8  # words in which a sentence that stands alone names what it is about
+REFERS = re.compile(
+    r".*\bsuch an? |(?:\S+ ){0,4}(?:it|its|they|their|them|he|she|his|her|this|these|those)\b",
+    re.I | re.S,
+)
+OWN = re.compile(r"(?:\w+ )?this (?:stud|paper|review|report|article|work|analys|trial|survey)", re.I)
+
+
+def leans(words: str, known: frozenset[str], ordinary: frozenset[str] | None, *, opens: bool) -> bool:
+    """Whether a sentence may need the one before it. Within a paragraph only one that begins with a name, a figure or a word
+    of the title or the heading stands alone; the first stands alone unless it begins with a pronoun."""
+    begins = " ".join(words.split()[:STARTS])
     if OWN.match(words):
         return False
+    if ANAPHOR.match(words) or REFERS.match(words):
+        return True
     if opens:
-        return opener in OPENERS - IN_PLACE
-    short = len(words.split()) < SHORT and not is_unspaced_script(words)
-    return short or (opener in OPENERS | IN_PLACE and rest != "") or REFERS.match(words) is not None
+        return re.sub(r"\W", "", words.partition(" ")[0]).lower() in OPENERS
+    named = ordinary is not None and names(begins, ordinary)
+    return not named and not re.search(r"\d", begins) and not known & frozenset(content_terms(begins))
 
 
-OPENERS = word_list("sentence_openers") - frozenset(FREE)
-IN_PLACE = (word_list("opening_words") - frozenset(FREE)) | frozenset("the there here other another both".split())
+OPENERS = (word_list("sentence_openers") | word_list("opening_words")) - frozenset(
+    "a an the der die das ein eine le la les un une el los las una de het een we wir nous in im am on at en".split()
+)
 
 
 def is_sentence(words: str) -> bool:
     """Whether this is a sentence, by its form: not a question, heading, row, fragment, command, or line of names."""
-    if not ENDS.search(words) or not is_statement(words) or is_table_row(words) or words[0].islower():
+    if not ENDS.search(words) or not is_statement(words) or is_row(words) or words[0].islower():
         return False
     if is_suspicious(words) or is_command(words):
         return False
@@ -217,13 +285,31 @@ def is_sentence(words: str) -> bool:
     return is_unspaced_script(words) or (FEWEST <= len(parts) <= LONGEST and named < 0.5 * len(parts))
 
 
+def is_row(words: str) -> bool:
+    return is_table_row(words) or words.count(";") > 2
+
+
 def rows(document: Document) -> tuple[Quote, ...]:
-    """A few rows of a document without sentences, spread evenly; without rows, its first lines that say something."""
-    lines = [
-        (match.start(), match.end())
-        for match in re.finditer(r"\S[^\n]*", document.text[:100_000])
-        if is_statement(match[0]) and not is_suspicious(match[0]) and len(match[0].split()) <= LONGEST
+    """What stands for a document without sentences: of its tables the cells that say something of their row, and the rows with
+    the rarest values; without tables, its first lines that say something."""
+    kept = [row for table in document.tables for row in table_rows(table, document.text)[:MOST_ROWS]]
+    told = [
+        (cell.start, cell.end)
+        for row in kept
+        for cell in row.cells[1:]
+        if row.cells[0].text and row.cells[0].text in cell.text and is_sentence(cell.text)
     ]
-    tabular = [span for span in lines if is_table_row(document.text[slice(*span)])]
-    few = [tabular[place * len(tabular) // ROWS] for place in range(min(ROWS, len(tabular)))] or lines[:ROWS]
-    return tuple(_quote(document, *span) for span in dict.fromkeys(few))
+    seen = Counter((at, cell.text) for row in kept for at, cell in enumerate(row.cells))
+    repeated = {at for (at, _), count in seen.items() if count > 1}
+    rare = [sum(1 / seen[at, cell.text] for at, cell in enumerate(row.cells) if at in repeated) for row in kept]
+    best = sorted(range(len(kept)), key=lambda at: -rare[at])
+    lines = [(kept[at].start, kept[at].end) for at in best] or [
+        match.span() for match in re.finditer(r"\S[^\n]*", document.text[:100_000])
+    ]
+    few = [told[place * len(told) // CELLS] for place in range(CELLS)] if len(told) > CELLS else told
+    chosen: list[tuple[int, int]] = []
+    for span in (*few, *lines[: ROWS if len(few) < ROWS else 0]):
+        words = document.text[slice(*span)]
+        if is_statement(words) and len(words.split()) <= LONGEST and not is_suspicious(words):
+            chosen.append(span)
+    return tuple(_quote(document, *span) for span in sorted(dict.fromkeys(chosen)))

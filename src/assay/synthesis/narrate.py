@@ -1,6 +1,6 @@
 """The text. A capable model writes it from the plan, with the whole plan in view, and goes over it once for its flow; what
 it leaves out of a contradiction or of a document is quoted. A small model writes document by document. Without a model the
-text is a digest: the key sentences of each document, then contradictions."""
+text is a digest: contradictions, then the key sentences of each document."""
 
 from __future__ import annotations
 
@@ -396,29 +396,27 @@ def with_every_document(blocks: tuple[Block, ...], of: Material) -> tuple[Block,
 
 
 def _quoted(of: Material, ids: Sequence[str]) -> tuple[Block, ...]:
-    """Points as quotations, a paragraph for each document."""
+    """Points as quotations, a paragraph for each document; of two that overlap the first."""
     own: dict[str, list[Claim]] = {}
     for id in ids:
         claim = replace(of.points[id].claim, verdict=None, why="")
         known = own.setdefault(of.points[id].doc_id, [])
-        known += [] if any(each.quote == claim.quote for each in known) else [claim]
+        known += [] if any(_overlap(each.quote, claim.quote) for each in known) else [claim]
     return tuple(Block(tuple(found)) for found in own.values())
+
+
+def _overlap(one: Quote | None, other: Quote | None) -> bool:
+    return one is not None and other is not None and one.start < other.end and other.start < one.end
 
 
 # --- without a capable model ----------------------------------------------------------------------------------------
 
 
 def _digest(run: Run, of: Material) -> tuple[Block, ...]:
-    """The key sentences of each document under what it says of itself, then both sentences of each contradiction."""
-    found: list[Block] = []
-    disagreeing = _disagreeing(of)
-    quoted = {claim.quote for claim in disagreeing}
-    for doc in of.labels:
-        own = [id for id, point in of.points.items() if point.doc_id == doc]
-        for block in _quoted(of, own):
-            left = tuple(claim for claim in block.claims if claim.quote not in quoted) or block.claims
-            found.append(Block(left, _heading(run, doc)))
-    return (*found, *([Block(disagreeing, DISAGREE)] if disagreeing else ()))
+    """Both sentences of each contradiction, then the key sentences of each document under what it says of itself."""
+    own = {doc: [id for id, point in of.points.items() if point.doc_id == doc] for doc in of.labels}
+    told = (replace(block, heading=_heading(run, doc)) for doc in own for block in _quoted(of, own[doc]))
+    return (*_disagreeing(of), *told)
 
 
 def _heading(run: Run, doc: str) -> str:
@@ -429,9 +427,10 @@ def _heading(run: Run, doc: str) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _disagreeing(of: Material) -> tuple[Claim, ...]:
+def _disagreeing(of: Material) -> tuple[Block, ...]:
     sides = [side for each in of.contradictions for side in (each.left, each.right)]
-    return tuple(dict.fromkeys(_quotation(side.key, side.quote) for side in sides))
+    quoted = tuple(dict.fromkeys(_quotation(side.key, side.quote) for side in sides))
+    return (Block(quoted, DISAGREE),) if quoted else ()
 
 
 async def _by_small_model(run: Run, context: RunContext, of: Material, conflicts: tuple[Conflict, ...]) -> Drafted:
@@ -440,9 +439,7 @@ async def _by_small_model(run: Run, context: RunContext, of: Material, conflicts
     documents = [doc for doc in of.labels if any(point.doc_id == doc for point in of.points.values())]
     work = (_write_document(run, context, of, doc) for doc in documents)
     written = [each async for each in run_in_order(work)]
-    disagreeing = _disagreeing(of)
-    first = (Block(disagreeing, DISAGREE),) if disagreeing else ()
-    blocks = with_every_document((*first, *(block for part in written for block in part.blocks)), of)
+    blocks = with_every_document((*_disagreeing(of), *(block for part in written for block in part.blocks)), of)
     maker = combine_makers(part.maker for part in written)
     shape = Shape.prose if state.brief(run).pipeline is Pipeline.summary else Shape.list
     return Drafted(blocks, shape, conflicts, by=maker.by, fallback=maker.fallback)

@@ -63,6 +63,9 @@ def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
 def markdown(account: Synthesis, document: FindDocument = lambda _: None) -> str:
     """The whole account in one Markdown file; quotations are footnotes."""
     text = markdown_environment().get_template("account.md").render(_values(account, document))
+    if content.is_digest(account):  # sentences of one section share a note
+        cited = set(re.findall(r"\[\^\d+\](?!:)", text))
+        text = re.sub(r"^(\[\^\d+\]):.*\n", lambda note: note[0] if note[1] in cited else "", text, flags=re.M)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
@@ -112,7 +115,7 @@ def _values(account: Synthesis, document: FindDocument) -> dict[str, Any]:
     values["blocks"] = [each for each in account.narrative.blocks if not (digest and each.heading == DISAGREE)]
     rows = [(notes.label(row.doc_id), notes.title(row.doc_id), row.reason) for row in account.ledger if row.reason]
     files = [("", file_name(uri), "the file could not be read") for uri in account.narrative.unread]
-    values["unread"] = [*rows, *files] if digest else []
+    values["unread"] = list(dict.fromkeys((*rows, *files))) if digest else []
     values["comparison_labels"] = [notes.label(doc) for doc in values["comparison"].documents]
     return values | {
         "headings": _headings(notes, values, others, differing),
@@ -128,13 +131,14 @@ def _headings(notes: Footnotes, values: dict[str, Any], others: int, differing: 
     return {
         id: heading
         for id, heading, present in (
+            *([("contradictions", differ, differing)] if not told else ()),
             ("account", "The account", True),
             ("spine", "Theme and plan", account.theme or values["named_themes"]),
             ("left-out", "Left out", account.left_out),
             ("coverage", "Coverage", told and account.ledger),
             ("map", "Map of relations", values["is_related"]),
             ("comparison", "Comparison", values["comparison"].rows),
-            ("contradictions", differ, differing),
+            *([("contradictions", differ, differing)] if told else ()),
             ("unread", "Could not be read", values["unread"]),
             ("relations", f"Other relations ({others})", values["is_related"]),
             ("questions", f"Questions ({len(account.questions)})", account.questions),

@@ -7,6 +7,7 @@ from assay.store.database import STATE, ChangeListener, Store, former_states, op
 from assay.store.document_list import SHOWN, Counted, Head
 from assay.store.documents import READY, REPLACED, Entry
 from assay.store.jobs import CANCELLED, DONE, FAILED, Job, JobFile
+from assay.store.place_lists import is_pattern
 from assay.store.runs.figures import Fact
 from assay.store.runs.forecasts import EstimateRange, WorkEstimate
 from assay.store.runs.history import RunProgress
@@ -19,6 +20,6 @@ __all__ = [
     "CANCELLED", "DONE", "FAILED", "FORMER", "GROUP", "LEASE", "READY", "REPLACED", "SCHEME", "SHOWN", "STATE", "USER",
     "WITHHELD_ANSWER", "WITHHELD_REASON", "Blobs", "ChangeListener", "Counted", "Entry", "EstimateRange", "Fact", "Head", "Job",
     "JobFile", "ListedRun", "Member", "NameTaken", "Record", "RunProgress", "Store", "Thread", "Uploads", "WorkEstimate",
-    "check_grantee", "documents_in", "former_states", "grant_of", "is_bucket", "is_elsewhere", "is_valid_group_name",
-    "is_valid_name", "open_blobs", "open_store", "this_process",
+    "check_grantee", "documents_in", "former_states", "grant_of", "is_bucket", "is_elsewhere", "is_pattern",
+    "is_valid_group_name", "is_valid_name", "open_blobs", "open_store", "this_process",
 ]  # fmt: skip

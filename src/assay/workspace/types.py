@@ -75,16 +75,18 @@ class SynthesisRequest:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may read a base or a document. `own` is whether it has its own list; otherwise the list of its base applies. The
-    owner is always on the list."""
+    """Who may read a base, a document or what fits a pattern of locations. `own` is whether it has its own list; otherwise the
+    list of its base applies, or of the pattern that it fits. The owner is always on the list."""
 
-    what: str  # base, document
+    what: str  # base, document, pattern
     id: str
     name: str
     owner: str
     own: bool
     readers: tuple[str, ...]  # user:… and group:…, the owner first
     mine: bool
+    patterns: tuple[str, ...] = ()  # of a base: those that are restricted; of a document: that whose list applies
+    held: str = ""  # why its list is provisional, until its owner decides
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ class Granted:
     name: str
     may: bool
     by: str
+    where: str = omitted_when_empty("")  # of a list for a pattern of locations: the id of the base, `/` and the pattern
 
 
 class AccountChange(StrEnum):

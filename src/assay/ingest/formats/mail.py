@@ -15,6 +15,7 @@ from email.utils import getaddresses, parsedate_to_datetime
 from itertools import filterfalse
 
 from assay.core.printable import tidy_whitespace
+from assay.core.types import ATTACHMENT
 from assay.ingest.formats.archive import refuse_damaged
 from assay.ingest.formats.text import TextBuilder, decode
 from assay.ingest.metadata import file_fields
@@ -157,7 +158,7 @@ def _attach(part: Message, number: int, out: TextBuilder, level: int) -> None:
     except Refused as refused:
         out.warn(f"Attachment {name or number} could not be read: {refused.why}")
         return
-    out.heading(f"Attachment: {name or number}", level)
+    out.heading(f"{ATTACHMENT}{name or number}", level)
     out.embed(parsed, level)
     for warning in parsed.warnings:
         out.warn(f"{name or number}: {warning}")

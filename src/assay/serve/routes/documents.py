@@ -53,6 +53,7 @@ class DocumentSummary(schemas.ResponseModel):
     passages: int
     added: str
     tags: tuple[str, ...]
+    held: str = ""  # to its owner: why it is restricted until they decide
 
 
 class DocumentListResponse(schemas.ResponseModel):
@@ -152,14 +153,15 @@ class SearchResponse(schemas.ResponseModel):
     left_out: LeftOut | None = None  # by the limits; null without any
 
 
-def document_summary(entry: Entry, bases: Mapping[str, str]) -> DocumentSummary:
-    """`bases` maps ids to names."""
+def document_summary(entry: Entry, bases: Mapping[str, str], held: Mapping[str, str] | None = None) -> DocumentSummary:
+    """`bases` maps ids to names, `held` ids of documents to the reasons for which they are held."""
     return DocumentSummary.made_from(
         entry,
         base=bases.get(entry.base, ""),
         uri=entry.uri if entry.uri.startswith(UPLOAD) else entry.name,  # the location on this machine is not exposed
         title=entry.title or entry.name,
         state=entry.standing,
+        held=(held or {}).get(entry.id, ""),
         **entry.identity,
     )
 
@@ -222,7 +224,8 @@ def list_documents(
     scope = workspace.scope([base] if base else [])
     page = workspace.documents.page(scope, (state,) if state else SHOWN, q, after, limit)
     names = {each.id: each.name for each in scope.bases}
-    lines = tuple(document_summary(entry, names) for entry in page.entries)
+    held = workspace.people.held(page.entries)
+    lines = tuple(document_summary(entry, names, held) for entry in page.entries)
     return DocumentListResponse(documents=lines, total=page.total, next=page.next)
 
 
@@ -233,7 +236,7 @@ def one_document(document: schemas.PathId, workspace: CurrentWorkspace) -> Docum
     head = known(workspace.documents.head(document, scope), document)
     found = workspace.documents.get(document)
     return DocumentView.made_from(
-        document_summary(head.entry, {base.id: base.name for base in scope.bases}),
+        document_summary(head.entry, {base.id: base.name for base in scope.bases}, workspace.people.held([head.entry])),
         head,
         tables=tuple(
             DocumentTableView.made_from(each, rows=len(row_spans(each))) for each in (found.tables if found else ())

@@ -29,6 +29,7 @@ from assay.serve.state import Administrator, CurrentPerson, CurrentServer, Curre
 from assay.serve.upload_worker import change_base
 
 Grantee = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
+Pattern = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Groups = Annotated[tuple[Name, ...], Field(max_length=200)]
 
@@ -60,15 +61,30 @@ class LoginRequest(RequestModel):
 
 
 class AccessView(ResponseModel):
-    """Who may read a knowledge base or a document. `own`: it has a list of its own, else its base's counts. The owner comes
-    first, and is always on it."""
+    """Who may read a knowledge base, a document, or what fits a pattern of locations. `own`: it has a list of its own, else its
+    base's counts, or that of the pattern that it fits. The owner comes first, and is always on it."""
 
-    what: str  # base, document
+    what: str  # base, document, pattern
     id: str
     owner: str
     own: bool
     readers: tuple[str, ...]  # user:NAME, group:NAME
     mine: bool
+    patterns: tuple[str, ...]  # of a base: those that are restricted; of a document: that whose list counts
+    held: str  # why the list is provisional until its owner decides; empty if it is not
+
+
+class RestrictRequest(RequestModel):
+    """A folder (`hr/**`) or another pattern of locations (`*.xlsx`), and who may read it besides the owner."""
+
+    pattern: Pattern
+    only_for: Annotated[tuple[Grantee, ...], Field(max_length=100)]
+
+
+class DecideRequest(RequestModel):
+    """Whether a document that is held stays restricted; else whoever reads its base may read it."""
+
+    keep: StrictFlag
 
 
 class ChangeAccessRequest(RequestModel):
@@ -240,6 +256,25 @@ async def change_base_access(name: BaseName, changed: ChangeAccessRequest, works
     return AccessView.made_from(await asyncio.to_thread(workspace.people.share_base, name, changed.name, changed.may))
 
 
+@access_router.get("/bases/{name:path}/restrictions")
+def restriction(name: BaseName, pattern: Pattern, workspace: CurrentWorkspace) -> AccessView:
+    """Who may read what fits a pattern of locations; for its owner."""
+    return AccessView.made_from(workspace.people.pattern_access(name, pattern))
+
+
+@access_router.post("/bases/{name:path}/restrictions")
+async def restrict(name: BaseName, wanted: RestrictRequest, workspace: CurrentWorkspace) -> AccessView:
+    """Let only these people and groups read what fits a pattern of locations, whether it is there already or comes later."""
+    change = workspace.people.restrict(name, wanted.pattern, wanted.only_for)
+    return AccessView.made_from(await asyncio.to_thread(asyncio.run, change))
+
+
+@access_router.delete("/bases/{name:path}/restrictions")
+async def lift_restriction(name: BaseName, pattern: Pattern, workspace: CurrentWorkspace) -> AccessView:
+    """Restrict what fits a pattern no longer. Documents with lists of their own keep them."""
+    return AccessView.made_from(await asyncio.to_thread(asyncio.run, workspace.people.lift(name, pattern)))
+
+
 @access_router.get("/offers")
 def list_offers(workspace: CurrentWorkspace) -> list[OfferView]:
     """Knowledge bases that others share with you, and that you have not accepted: nothing of them is searched."""
@@ -272,6 +307,13 @@ async def change_document_access(
 async def reset_document_access(document: PathId, workspace: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
     change = workspace.people.reset_document_access(document)
+    return AccessView.made_from(await asyncio.to_thread(asyncio.run, change))
+
+
+@access_router.post("/documents/{document}/held")
+async def decide_held(document: PathId, decision: DecideRequest, workspace: CurrentWorkspace) -> AccessView:
+    """Decide about a document that may be a restricted one in another form, and is restricted until then."""
+    change = workspace.people.decide(document, decision.keep)
     return AccessView.made_from(await asyncio.to_thread(asyncio.run, change))
 
 

@@ -461,5 +461,5 @@ def diff(a: schemas.PathId, b: schemas.PathId, workspace: CurrentWorkspace) -> D
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
     one, other = map(workspace.questions.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-    compared = difference(one, other, workspace.documents.titles(found, workspace.scope()))
+    compared = difference(one, other, workspace.documents.titles_of_any(found))
     return DifferenceResponse.made_from(compared, a=a, b=b)

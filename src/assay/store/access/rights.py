@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 
 from assay.core.access import LOCAL
 from assay.core.events import WORKSPACE, AccountChange, AccountChanged, Granted
+from assay.core.events.upgrade import SALT
 from assay.store import facts
 from assay.store.database import Store
 from assay.store.dialect import insert_or_replace
@@ -33,6 +34,7 @@ class Rights:
     given: dict[Right, tuple[int, bool | None]] = field(default_factory=dict)  # None: it may have ended with its person
     members: dict[str, tuple[frozenset[str], bool]] = field(default_factory=dict)
     gifts: dict[Right, int] = field(default_factory=dict)  # the last record that gave it, whatever came later
+    places: dict[str, str] = field(default_factory=dict)  # of lists for patterns of locations: label → base and pattern
 
     def last_gift(self, name: str, places: set[str]) -> int:
         """The last record that gave a person something at one of these places; 0 if there is none."""
@@ -53,6 +55,8 @@ def recorded(connection: Connection) -> Rights:
             said = json.loads(body)
             if kind == "Granted":
                 rights.given[said["what"], said["name"]] = (n, said["may"] is True)
+                if where := said.get("where", ""):
+                    rights.places[said["what"]] = where
                 if said["may"] is True:
                     rights.gifts[said["what"], said["name"]] = n
             else:
@@ -96,7 +100,6 @@ def differences(connection: Connection) -> Iterator[str]:
     """Where the store has other rights than the record says, a sentence each."""
     if connection.scalar(select(fact_rows.c.value).where(fact_rows.c.name == RIGHTS_RECORDED)) is None:
         yield "the workspace does not say since when rights are recorded"
-        return
     rights = recorded(connection)
     yield from _members(connection, rights.members)
     yield from _grants(connection, rights)
@@ -118,7 +121,8 @@ def _members(connection: Connection, said: Mapping[str, tuple[frozenset[str], bo
 
 def _grants(connection: Connection, rights: Rights) -> Iterator[str]:
     there = {(row.label, row.name) for row in connection.execute(select(grants))}
-    base_of_list = {row.label: row.base for row in connection.execute(select(lists))}
+    own_lists = connection.execute(select(lists).where(lists.c.label != lists.c.base)).all()
+    base_of_list = {row.label: row.base for row in own_lists}
     base_ids, thread_ids = (set(connection.scalars(select(table.c.id))) for table in (bases, threads))
     base_of_document, label_of = {}, {}
     for row in connection.execute(select(documents.c.id, documents.c.base, documents.c.label)):
@@ -140,16 +144,24 @@ def _grants(connection: Connection, rights: Rights) -> Iterator[str]:
     for (label, name), (_, may) in sorted(rights.given.items()):
         if may and label in base_ids and (label, name) not in there:
             yield f"{name} may not read {label}"
+    restricted = {(row.place, row.label) for row in own_lists}
+    for label, place in sorted(rights.places.items()):
+        is_set = any(may is not False for (what, _), (_, may) in rights.given.items() if what == label)
+        if is_set and place.partition("/")[0] in base_ids and (place, label) not in restricted:
+            yield f"{place} is not restricted"
 
 
 # Rights whose records are missing
 
 
 def note_found(store: Store) -> None:
-    """Record the rights that are there in a workspace from before rights were recorded as a whole."""
+    """Record the rights that are there in a workspace from before rights were recorded as a whole. Not where somebody only took
+    away the fact that they are: what was forged would be recorded as found."""
     if facts.remembered(store, RIGHTS_RECORDED) is not None:
         return
     with store.write() as connection:
+        if _since_recorded(connection):
+            return
         rows = connection.execute(select(grants).where(grants.c.name != OPERATOR)).all()
         own = set(connection.scalars(select(bases.c.id)))
         given = {each: said for each, said in recorded(connection).given.items() if each[0] not in own}
@@ -160,6 +172,13 @@ def note_found(store: Store) -> None:
         connection.execute(insert_or_replace(fact_rows).values(name=RIGHTS_RECORDED, value=store.now()))
 
 
+def _since_recorded(connection: Connection) -> bool:
+    """Whether a record is from a version that records all rights: only those have a salt. A record cannot be taken away unseen,
+    as a fact can."""
+    bodies = connection.scalars(select(payloads.c.body).where(payloads.c.body.contains(f'"{SALT}":')))
+    return any(SALT in json.loads(body) for body in bodies)
+
+
 def note_again(connection: Connection, store: Store, wanted: Rights, by: str) -> None:
     """Record what of these rights no record says (any more), such as after the records of a person were erased."""
     said = recorded(connection)
@@ -168,7 +187,7 @@ def note_again(connection: Connection, store: Store, wanted: Rights, by: str) ->
     for (what, name), (_, may) in wanted.given.items():
         is_given = (label_of.get(what, what), name) in there if may is None else may
         if (may is not None or is_given) and said.given.get((what, name), (0, None))[1] is not is_given:
-            records.note(connection, store, Granted(what, name, is_given, by))
+            records.note(connection, store, Granted(what, name, is_given, by, wanted.places.get(what, "")))
     for what, name in [each for each, (_, may) in said.given.items() if may and each not in wanted.given]:
         records.note(connection, store, Granted(what, name, False, by))  # the record that took it is gone
     for name, (groups, admin) in wanted.members.items():

@@ -36,7 +36,7 @@ from assay.workspace.services.models import Roles, allowance, meter, role_models
 
 PASSAGES = 8  # of newer documents that the judge is shown
 QUERY = 1_000  # characters of the claims that are searched for
-SUPERSEDED = 0  # the version of the decision code: replay takes the conclusions as recorded
+AS_RECORDED = 0  # a version of the decision code: replay takes the conclusions as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ async def find_contradictions(
         return None
     question = f"Do newer documents contradict the answer to “{origin.asked.question}”?"
     today, who = date.today().isoformat(), context.principal.id
-    asked = Asked(question, who, today, seats=role_models(roles), recheck=origin.id, version=SUPERSEDED)
+    asked = Asked(question, who, today, seats=role_models(roles), recheck=origin.id, version=AS_RECORDED)
     run = record(context, Run(records.begin(context.store, who), ()), asked)
     run = record(context, run, Gathered(evidence))
     try:

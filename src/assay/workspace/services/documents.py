@@ -19,6 +19,7 @@ from assay.core.printable import clean_text
 from assay.core.types import UPLOAD, Document, LeftOut
 from assay.index.search_filter import count_left_out
 from assay.ingest import pipeline
+from assay.ingest.near_copies import Restricted, restricted
 from assay.ingest.parsed import PageBox, file_limits
 from assay.ingest.pipeline import IngestContext, Progress, current_parsers, recipe_of
 from assay.ingest.readiness import Readiness, summarise_files
@@ -76,6 +77,10 @@ class Documents(Service):
     def get(self, document: str) -> Document | None:
         return self.context.document(document)
 
+    def titles_of_any(self, ids: Iterable[str]) -> dict[str, str]:
+        """Titles of documents that this person may read, also of versions that were replaced."""
+        return {id: found.title for id in ids if (found := self.get(id))}
+
     def named(self, name: str, scope: Scope) -> list[Entry]:
         """Documents with this name. One name may fit several; the name of a folder fits all files in it."""
         return named(name, stored.listing(self.store, scope, READY, PENDING, UNREADABLE))
@@ -122,6 +127,7 @@ class Documents(Service):
         reader: DocumentReader | None = None,
         rebuild: bool = False,
         read_again: bool = True,
+        guarded: Sequence[Restricted] | None = None,
     ) -> Readiness:
         """Make sources searchable, and what is pending.
 
@@ -129,6 +135,7 @@ class Documents(Service):
         reader: replaces the parsers
         rebuild: discard the index, damaged or not, so that every document is pending
         read_again: read pending documents of an earlier version from their originals; otherwise split the text that there is
+        guarded: restricted documents that the sources may hold in another form; None: those of the base
         """
         async with self._workers(reader) as workers:
             if files or rebuild:
@@ -153,7 +160,9 @@ class Documents(Service):
                 uris = [one.uri for one in files]
                 document_access.restrict(self.store, into, uris, only_for, self.principal.id)
             async with self._ingest_context(into, workers) as ingest:
-                done = await pipeline.add_files(replace(ingest, read_again=read_again), files, listen)
+                known = await asyncio.to_thread(self._restricted, into) if guarded is None and files else guarded or ()
+                ingest = replace(ingest, read_again=read_again, restricted=list(known))
+                done = await pipeline.add_files(ingest, files, listen)
         seconds, embedded = time.monotonic() - began, last.embedded if last else 0
         known = embedder_languages(self.settings)
         report = summarise_files(into.name, str(self.context.path), done, known, seconds, embedded)
@@ -202,14 +211,19 @@ class Documents(Service):
         files = await asyncio.to_thread(find_sources, [root])
         here = {source.uri for source in files}
         arriving = await asyncio.to_thread(content_digests, files)
-        grants.get_or_create_base(self.store, base, self.principal)
+        into = grants.get_or_create_base(self.store, base, self.principal)
         removed = [
             entry
             for entry in self.context.sources([base])
             if Path(entry.uri).is_relative_to(root) and entry.uri not in here and entry.digest not in arriving
         ]
+        guarded = await asyncio.to_thread(self._restricted, into)  # before some of them are erased
+        document_access.note_vanished(self.store, into, removed)
         await Records(self.context).erase(removed, self.context.scope([base]))
-        return await self.add_sources(files, base, say=say), removed
+        return await self.add_sources(files, base, say=say, guarded=guarded), removed
+
+    def _restricted(self, base: Base) -> list[Restricted]:
+        return [restricted(*each) for each in stored.restricted_texts(self.store, base)]
 
     async def remove(self, names: Sequence[str], base: str = "") -> list[Entry]:
         """Remove documents by path, file name, title or id, with everything that was stored of them."""

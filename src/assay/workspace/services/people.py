@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.core.access import LOCAL, Base
-from assay.core.errors import AssayError, Missing
-from assay.store import document_list
+from assay.core.errors import AssayError, Missing, UserError
+from assay.store import document_list, place_lists
 from assay.store.access import document_access as lists
 from assay.store.access import grants, members, offers, tokens
 from assay.store.access.offers import Offer
@@ -59,15 +60,26 @@ class People(Service):
     def base_access(self, name: str) -> Access:
         """Who may read a base. Only its owner may ask."""
         base = self._owned_base(name)
-        readers = tuple(grants.shared_with(self.store, base))
-        return Access("base", base.id, base.name, base.owner, True, readers, self.principal.owns(base))
+        readers, found = tuple(grants.shared_with(self.store, base)), tuple(lists.patterns(self.store, base))
+        return Access("base", base.id, base.name, base.owner, True, readers, self.principal.owns(base), found)
+
+    def pattern_access(self, name: str, pattern: str) -> Access:
+        """Who may read what fits a restricted pattern of locations in a base. Only its owner may ask."""
+        base, pattern = self._owned_base(name), place_lists.checked_pattern(pattern)
+        readers = lists.patterns(self.store, base).get(pattern)
+        own = readers is not None
+        return Access(
+            "pattern", base.id, pattern, base.owner, own, tuple(readers or grants.shared_with(self.store, base)), True
+        )
 
     def document_access(self, document: str) -> Access:
         """Who may read a document. Only its owner may ask."""
         base, entry = self.owned_document(document)
         readers = tuple(lists.readers(self.store, base, entry))
-        own = lists.has_own_list(entry)
-        return Access("document", entry.id, entry.name, base.owner, own, readers, self.principal.owns(base))
+        pattern = lists.pattern_of(self.store, base, entry)
+        own, held = lists.has_own_list(entry) and not pattern, self.held([entry]).get(entry.id, "")
+        patterns = (pattern,) if pattern else ()
+        return Access("document", entry.id, entry.name, base.owner, own, readers, True, patterns, held)
 
     def share_base(self, name: str, who: str, may: bool, by: str = "") -> Access:
         """Give a user or group access to a base, or revoke it."""
@@ -88,6 +100,35 @@ class People(Service):
         base, entry = self.owned_document(document)
         lists.reset(self.store, base, entry, by or self.principal.id)
         await self.update_index(base)
+        return self.document_access(document)
+
+    async def restrict(self, name: str, pattern: str, only_for: Sequence[str], by: str = "") -> Access:
+        """Let only these people and groups, and the owner, read what fits a pattern of locations in a base, now and later."""
+        base, pattern = self._owned_base(name), place_lists.checked_pattern(pattern)
+        lists.restrict_pattern(self.store, base, pattern, only_for, by or self.principal.id)
+        await self.update_index(base)
+        return self.pattern_access(name, pattern)
+
+    async def lift(self, name: str, pattern: str, by: str = "") -> Access:
+        """Restrict what fits a pattern no longer. Documents with lists of their own keep them."""
+        base, pattern = self._owned_base(name), place_lists.checked_pattern(pattern)
+        lists.lift_pattern(self.store, base, pattern, by or self.principal.id)
+        await self.update_index(base)
+        return self.pattern_access(name, pattern)
+
+    def held(self, entries: Sequence[Entry]) -> dict[str, str]:
+        """Why documents of this person are held until they decide, by id; without those that are not."""
+        own = {base.id for base in self.context.scope().bases if self.principal.owns(base)}
+        return lists.held(self.store, (each for each in entries if each.base in own))
+
+    async def decide(self, document: str, keep: bool, by: str = "") -> Access:
+        """Say that a document that is held stays restricted, or that whoever reads its base may read it."""
+        base, entry = self.owned_document(document)
+        if entry.id not in self.held([entry]):
+            raise UserError(f"{entry.name} is not held: there is nothing to decide.")
+        if not keep:
+            return await self.reset_document_access(document, by)
+        lists.keep(self.store, base, entry, by or self.principal.id)
         return self.document_access(document)
 
     def _owned_base(self, name: str) -> Base:

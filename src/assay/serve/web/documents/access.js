@@ -80,7 +80,7 @@ function accessList(/** @type {App} */ app, /** @type {`/api/bases/${string}` | 
           "p",
           { class: "note access-own" },
           icon(access.own ? "lock" : "info"),
-          el("span", {}, access.own ? "It has a list of its own. " : "It has no list of its own: the list of its knowledge base holds. The first change makes one."),
+          el("span", {}, access.held || (access.own ? "It has a list of its own. " : `It has no list of its own: the list of ${access.patterns[0] ?? "its knowledge base"} holds. The first change makes one.`)),
           access.own
             ? button("Back to the base's list", { kind: "small", on: () => change(() => del(/** @type {`/api/documents/${string}/access`} */ (`${path}/access`)), "The list of its knowledge base holds again") })
             : null,
@@ -98,6 +98,7 @@ function accessList(/** @type {App} */ app, /** @type {`/api/bases/${string}` | 
         }),
       ),
       others.length ? null : el("p", { class: "small muted" }, "Nobody else."),
+      !single && access.patterns.length ? el("p", { class: "small muted" }, `With lists of their own: ${access.patterns.join(", ")}`) : null,
     );
   }
 

@@ -1,6 +1,6 @@
 // The list of documents: searched, filtered, paged while one scrolls, opened, and removed.
 
-import { at, get, query } from "../lib/api.js";
+import { at, get, post, query } from "../lib/api.js";
 import { count, dotted, el, fill, plural } from "../lib/dom.js";
 import { erase } from "./erase_dialog.js";
 import { switchDocuments, tagDocuments } from "./marks.js";
@@ -78,6 +78,7 @@ export function library(/** @type {HTMLElement} */ holder, /** @type {App} */ ap
           : el("span", { class: "row-title", dir: "auto" }, title),
         el("p", { class: "row-more", dir: "auto" }, under(document, base || alone)),
         document.tags.length ? el("p", { class: "document-tags" }, ...document.tags.map((tag) => badge(tag, "tag", { dir: "auto" }))) : null,
+        document.held ? heldNote(document) : null,
         document.state === "unreadable" && document.why ? el("p", { class: "row-more bad" }, document.why) : null,
         ...(document.state === "ready" ? document.warnings.map((warning) => el("p", { class: "row-more warn" }, warning)) : []),
       ),
@@ -90,6 +91,23 @@ export function library(/** @type {HTMLElement} */ holder, /** @type {App} */ ap
       ),
       el("span", { class: "document-state" }, badge([icon(sign, 13), words], kind)),
       mine ? iconButton("trash", `Remove ${title}`, () => remove(new Map([[document.id, title]]))) : null,
+    );
+  }
+
+  /** Why a document is restricted until its owner decides, and both decisions. */
+  function heldNote(/** @type {DocumentSummary} */ document) {
+    const decide = (/** @type {boolean} */ keep) => async () => {
+      await post(`/api/documents/${document.id}/held`, { keep });
+      app.announce(keep ? "It stays restricted" : "Whoever reads its knowledge base may read it now");
+      pages.restart();
+    };
+    return el(
+      "p",
+      { class: "row-more warn" },
+      `${document.held} `,
+      button("Keep it restricted", { kind: "small", on: decide(true) }),
+      " ",
+      button("Open it", { kind: "small", on: decide(false) }),
     );
   }
 
