@@ -62,7 +62,7 @@ def filled(path: str, places: dict[str, str]) -> str:
     """A path with ids in it; a place that no test knows of fails here."""
     if path.startswith("/api/synthesis/"):
         places = {**places, "run": places["account"]}
-    query = "?start=0&end=9" if path.endswith("/boxes") else ""
+    query = {"boxes": "?start=0&end=9", "restrictions": "?pattern=hr/**"}.get(path.rpartition("/")[2], "")
     return re.sub(r"\{(\w+)\}", lambda place: places[place[1]], path) + query
 
 
@@ -78,7 +78,13 @@ MINE = {
     "/api/reviews",
     "/v1/models",
 }
-MINE |= {"/api/reports/{kind}", "/api/suggestions", "/api/feedback", "/api/shared-threads"}  # each lists one's own
+MINE |= {
+    "/api/reports/{kind}",
+    "/api/suggestions",
+    "/api/feedback",
+    "/api/shared-threads",
+    "/api/recheck",
+}  # each lists one's own
 
 
 @pytest.mark.long
@@ -119,6 +125,8 @@ def test_nothing_of_one_person_is_changed_by_another_on_any_route_that_writes(to
         "/api/offers/{base}": {"accept": True},
         "/api/shared-threads/{thread}": {"accept": True},
         "/api/runs/{run}/feedback": {"kind": "wrong"},
+        "/api/bases/{name}/restrictions": {"pattern": "hr/**", "only_for": ["user:reader"]},
+        "/api/documents/{document}/held": {"keep": False},
         "/api/documents/{document}": {"title": "mine"},
         "/api/threads/{thread}/readers": {"name": "user:reader", "may": True},
     }

@@ -36,6 +36,7 @@ from assay.store.access import members, tokens
 SHARED = {
     "/api/bases/{name}/access",
     "/api/bases/{name}/readiness",
+    "/api/bases/{name}/restrictions",
     "/api/bases/{name}/documents",
     "/api/synthesis/forecast",
 }
@@ -90,6 +91,8 @@ def described(client: httpx.Client, real: Real) -> dict[str, Any]:
         for each in operation.get("parameters", ()):
             if each["in"] == "path" and each["name"] in ids:
                 each["examples"] = {name: {"value": name} for name in ids[each["name"]]}
+            if each["in"] == "query" and each["name"] == "pattern":
+                each["examples"] = {"a folder": {"value": "hr/**"}}
     examples = {
         "ChatRequest": {"model": "assay", "messages": [{"role": "user", "content": "How tall is the tower?"}]},
         "CreateSynthesisRequest": {"documents": [real.document, real.other], "questions": 1},
@@ -99,6 +102,7 @@ def described(client: httpx.Client, real: Real) -> dict[str, Any]:
         "SettingsRequest": {"values": {"search_rounds": 3}},
         "DecisionRequest": {"decision": "approve", "seal": real.seal},
         "ChangeAccessRequest": {"name": "group:readers", "may": True},
+        "RestrictRequest": {"pattern": "hr/**", "only_for": ["group:readers"]},
         "AskAndWaitRequest": {"thread": real.thread, "since": "2001", "until": "2031-01"},
     }
     for shape, values in examples.items():
@@ -184,10 +188,13 @@ def tried(schema: BaseSchema) -> Found:
     return found
 
 
-# They succeed only with a model, a folder or a second person: see test_setup.py and test_feedback.py.
+# They succeed only with a model, a folder, a restriction or a second person: see test_setup.py, test_feedback.py and
+# hostile/test_restricted_files.py.
 ELSEWHERE = frozenset(
     {
+        "DELETE /api/bases/{name}/restrictions",
         "GET /api/shared-threads/{thread}",
+        "POST /api/documents/{document}/held",
         "POST /api/folders",
         "POST /api/shared-threads/{thread}",
         "POST /api/model/preview",

@@ -47,6 +47,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/api/documents/{document}"): {"json": {"title": "mine now"}},
     ("POST", "/api/runs/{run}/feedback"): {"json": {"kind": "wrong"}},
     ("POST", "/api/threads/{thread}/readers"): {"json": {"name": "user:reader", "may": True}},
+    ("GET", "/api/bases/{name}/restrictions"): {"params": {"pattern": "hr/**"}},
+    ("POST", "/api/bases/{name}/restrictions"): {"json": {"pattern": "hr/**", "only_for": ["user:reader"]}},
+    ("DELETE", "/api/bases/{name}/restrictions"): {"params": {"pattern": "hr/**"}},
+    ("POST", "/api/documents/{document}/held"): {"json": {"keep": False}},
     ("GET", "/api/documents/{document}/boxes"): {"params": {"start": 0, "end": 10}},
 }
 

@@ -51,7 +51,7 @@ AGAIN, BESIDE, BROUGHT = 0.2, 0.2, 0.1
 SAYS, LEAST = 5, 2  # words that a sentence has beyond those of title, authors and dates
 ENOUGH = 0.25  # of what the best is worth, if a sentence is told because there is room
 BODY = frozenset({BlockKind.paragraph, BlockKind.item})
-ENDS = re.compile(r"[.!…。！؟۔][\"'”’»)\]]*(?:\s?\[[\d,–\- ]+\]|\d{1,2})*$")
+ENDS = re.compile(r"[.!…。！؟۔][\"'”’»)\]]*(?:\s?\[[\d,–\- ]+\]|\d)*$")
 ITEM = re.compile(r"(?:[-*•‣▪–]|\(?\d{1,3}(?:\.\d{1,3})*[.)]?|\(?[a-z]\))\s+(?=\S)")
 MARKED = re.compile(r"©|https?:|www\.|\w@\w|\bdoi\b", re.I)  # an address or an imprint
 LABEL = re.compile(  # of a part of an abstract: "RESULTS Of the 32 samples", "Conclusions We found"

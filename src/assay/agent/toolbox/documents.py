@@ -69,9 +69,10 @@ def some(count: int, thing: str) -> str:
 async def list_sources(
     context: ToolContext, contains: str = "", k: Count = 20, page: Annotated[int, Within(1, 10_000)] = 1
 ) -> Result:
-    """List documents.
+    """List the documents: name, title, type and date.
 
-    contains: part of name, title, type or date
+    contains: letters of the name, title, type or date
+    k: how many
     """
     entries = context.sources()
     called = names(entries)
@@ -101,7 +102,10 @@ OUTLINE = 30  # headings shown
 
 @built_in(reads_one=True)
 async def get_document(context: ToolContext, source: str, part: Annotated[int, Within(1, 10_000)] = 1) -> Result:
-    """Read a document, or a part of a long one."""
+    """Read a document, or one part of a long one; its outline names the parts.
+
+    source: its name or title
+    """
     entry = document_named(context, source)
     document = context.document(entry.id)
     hits = await context.passages(entry.id)

@@ -100,7 +100,11 @@ class Comparison(BaseModel, extra="forbid"):
 
 @tool
 async def compare_documents(context: ToolContext, documents: Annotated[list[str], Within(2, 6)], aspect: str) -> Result:
-    """Compare two to six documents."""
+    """Compare two to six documents.
+
+    documents: names or titles
+    aspect: in what respect
+    """
     entries = context.sources()
     compared = list(
         {entry.id: entry for name in documents for entry in [document_named(context, name, entries)]}.values()
@@ -132,7 +136,10 @@ class Summary(BaseModel, extra="forbid"):
 
 @tool
 async def summarise_results(context: ToolContext, about: str) -> Result:
-    """Sum up what was found."""
+    """Sum up what was found so far. Not evidence.
+
+    about: what of it
+    """
     pieces = results(context)
     head = f"{some(len(pieces), 'passage')} of {some(len(documents_of(pieces)), 'document')} found so far"
     note = await _note(context, "summarise", Summary, "about", "subject", about, pieces)
@@ -150,7 +157,10 @@ class Entities(BaseModel, extra="forbid"):
 
 @tool
 async def extract_entities(context: ToolContext, type: str) -> Result:
-    """List things of one type (person, place, date) in the results."""
+    """List the things of one kind that the results name. Not evidence.
+
+    type: person, company, place, date, …
+    """
     pieces = results(context)
     note = await _note(context, "entities", Entities, "type", "kind", type, pieces)
     if note is None:

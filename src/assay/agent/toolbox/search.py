@@ -48,11 +48,16 @@ async def search(
     meta: Brief = "",
     undated: bool = False,
 ) -> Result:
-    """Search all documents.
+    """Search all documents by words and by meaning.
 
-    since: 2024-05-17, 2024, "last 12 months"
+    query: keywords
+    k: passages wanted
+    since: first day: 2024, 2024-05-17, "last 12 months"
+    until: last day
     type: pdf, csv, email
-    meta: author=Ann Lee; organisation, period, kind, tag
+    base: a knowledge base
+    meta: author=Ann Lee; or organisation, period, kind, tag
+    undated: with since or until: undated documents too
     """
     where, left_out = build_filter(context, since, until, type, base, meta, undated=undated)
     hits = await context.retrieve(query, k, where)
@@ -158,7 +163,10 @@ async def search_all(
     meta: Brief = "",
     undated: bool = False,
 ) -> Result:
-    """Find every match, for "all" and "how many". Arguments as in search."""
+    """Find all that matches, for "every" and "how many"; tables come whole. Limits as in search.
+
+    query: keywords that all have in common
+    """
     where, left_out = build_filter(context, since, until, type, base, meta, undated=undated)
     matching, dry = await _exhausted(context, query, where)
     rows = await _rows_beside(context, matching)
@@ -239,7 +247,11 @@ async def _rows_beside(context: ToolContext, matching: list[Hit]) -> list[Hit]:
 
 @built_in(hides_note=True, reads_one=True)
 async def search_by_source(context: ToolContext, query: Query, source: str, k: Count = 8) -> Result:
-    """Search one document, by name or title."""
+    """Search within one document.
+
+    query: keywords
+    source: its name or title
+    """
     entry = document_named(context, source)
     hits = await context.retrieve(query, k, Eq("doc", entry.id), deep=True)
     if not hits:
@@ -251,9 +263,11 @@ async def search_by_source(context: ToolContext, query: Query, source: str, k: C
 async def follow(
     context: ToolContext, passage: str, name: str, query: Annotated[str, Within(0, LONG_QUERY)] = "", k: Count = 8
 ) -> Result:
-    """Find what else is said of a name in a passage.
+    """Find what is said elsewhere about a name in a passage.
 
     passage: its key
+    name: as it is written there
+    query: the name and what is open about it
     """
     context.passage(passage)  # raises unless this run has found the passage
     hits = await context.retrieve(query.strip() or name, k)
