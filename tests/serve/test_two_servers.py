@@ -11,7 +11,7 @@ from doubles import ChatServer, role_of
 from serving import NOTES, QUESTION, followed, script, served, until
 
 from assay.core.access import LOCAL
-from assay.core.errors import Unwritable
+from assay.core.errors import Unwritable, UserError
 from assay.core.events import Event
 from assay.store.database import Store
 from assay.store.runs import records, underway
@@ -109,3 +109,23 @@ def test_a_run_whose_failure_cannot_be_recorded_is_taken_up_again(folder: Path, 
         until(lambda: client.get(f"/api/runs/{run}").json()["state"] == "delivered")
         assert not refusals
         until(lambda: not underway.listing(south.server.workspace.store))
+
+
+def test_a_run_whose_failure_is_refused_is_not_taken_up_again_and_again(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    append, refused = records.append, []
+
+    def refuse(store: Store, run: str, seq: int, event: Event) -> records.Record:
+        if seq == 2:
+            refused.append(event)
+            raise UserError("It was rejected in review; it cannot be carried on.")
+        return append(store, run, seq, event)
+
+    monkeypatch.setattr(records, "append", refuse)
+    with (
+        ChatServer(script().answer) as model,
+        served(folder, model, process=SOUTH, shared=True) as south,
+        south.client() as client,
+    ):
+        client.post("/api/runs", json={"question": QUESTION})
+        until(lambda: refused and not underway.listing(south.server.workspace.store))
+        assert len(refused) == 2, "the event, and that it failed"

@@ -95,7 +95,7 @@ class SimulatedModel:
             case "endless":
                 return Played(wait, repeat((0.5, b" ")))
             case "slow":
-                return self._said(cooperative_reply(body), body, self.random.uniform(5.0, 60.0))
+                return self._said(cooperative_reply(body), body, self.random.uniform(2.0, 25.0))
         return self._said(self._words(kind, body), body, wait)
 
     def _words(self, kind: str, body: Request) -> ModelOutput:

@@ -200,8 +200,10 @@ class LiveRuns:
             at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
             if not at_rest:  # a pending question to the user stays open
                 workspace.questions.record(run, Failed(error, detail))
-        except AssayError:
-            own.parked = True  # so that it stays listed and is taken up again: it is not at an end
+        except AssayError as problem:
+            # What cannot be written now stays listed and is taken up again. What is refused (it was rejected, and its asker
+            # may not see that) would be refused for ever.
+            own.parked = own.parked or isinstance(problem, StoreError | Unwritable)
             log.exception("the ending of run %s could not be recorded", own.id)
 
     def _add(self, workspace: Workspace, own: ActiveRun, run: Run, event: Event) -> None:
