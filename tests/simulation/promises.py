@@ -38,7 +38,8 @@ class Promises:
 
     def __init__(self, world: World, workspace: Workspace) -> None:
         self.world, self.machine, self.workspace = world, world.machine, workspace
-        self.worked: dict[tuple[str, str], tuple[float, float]] = {}  # (run, process) → since when, until when
+        self.worked: dict[tuple[str, str], tuple[float, float, int]] = {}  # (run, process) → since, until, last event
+        self.longest: dict[str, float] = {}  # run → seconds at a stretch
         self._hashes: dict[tuple[str, int], str] = {}
         self._looked: dict[
             str, tuple[int, frozenset[str]]
@@ -231,17 +232,19 @@ class Promises:
         process and the next one is nobody's."""
         settings = self.workspace.settings
         most = settings.synthesis_seconds if run.asked.brief else settings.budget_run_seconds
-        took = max((last - first for (each, _), (first, last) in self.worked.items() if each == run.id), default=0.0)
+        took = self.longest.get(run.id, 0.0)
         if took > most + settings.llm_timeout:
             self.machine.problem(f"run {run.id} was worked on for {took:.0f} s, and {most:.0f} s are its limit")
 
 
 def witnessed(machine: Machine, world: World, promises: Promises, own: Workspace, run: Run) -> None:
     """A server has an event to show."""
-    kind, now, own_place = type(run.events[-1]).__name__, machine.clock[0], (run.id, process.get())
-    began = len(run.events) > 1 and run.kinds[-2] in records.IDLE  # it waited for a person
-    first = now if began else promises.worked.get(own_place, (now, now))[0]
-    promises.worked[own_place] = first, now
+    kind, now, seq = type(run.events[-1]).__name__, machine.clock[0], len(run.events) - 1
+    began, _, before = promises.worked.get((run.id, process.get()), (now, now, seq - 1))
+    if before != seq - 1 or world.promised.seen.get((run.id, before)) in records.IDLE:  # it rested meanwhile
+        began = now
+    promises.worked[run.id, process.get()] = began, now, seq
+    promises.longest[run.id] = max(promises.longest.get(run.id, 0.0), now - began)
     machine.note(f"shows {run.id} {len(run.events) - 1} {kind}")
     world.promised.seen[run.id, len(run.events) - 1] = kind
     if kind == "Answered":
