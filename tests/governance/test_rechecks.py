@@ -13,13 +13,13 @@ import pytest
 from doubles import ChatServer, Script, WordAnswers
 from notes import Plain, filled, opened
 
-from assay.answer.recheck import AnswerStanding, Finding, Recheck
 from assay.core.access import Principal
 from assay.core.codec import to_json
 from assay.core.events import SearchFilters
 from assay.core.run import Run
 from assay.core.synthesis import Pipeline
 from assay.governance.difference import difference
+from assay.governance.recheck import AnswerStanding, Finding, Recheck
 from assay.ingest.sources import SourceFile
 from assay.store import rechecks as stored
 from assay.store.access import document_access, grants, members

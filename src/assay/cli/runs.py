@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from assay.answer.recheck import AnswerStanding
 from assay.cli.acting import open_workspace
 from assay.cli.config import settle
 from assay.cli.follow import EXIT, FormatOption, OutputFormat, Show, end, follow, render_answer
@@ -21,6 +20,7 @@ from assay.core.events.describe import format_money, record_line
 from assay.core.run import Run
 from assay.core.types import Usage
 from assay.governance.difference import difference, render_difference
+from assay.governance.recheck import AnswerStanding
 from assay.governance.replay import Replay
 from assay.workspace.facade import Workspace as Opened
 

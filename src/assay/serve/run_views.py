@@ -8,7 +8,6 @@ from functools import cache
 
 from assay.answer import citations, claim_details, render
 from assay.answer.extracts import Stretch
-from assay.answer.recheck import AnswerStanding, Finding
 from assay.core.events import Failed, Mode, Paused
 from assay.core.events.describe import understood_turn
 from assay.core.run import Run
@@ -27,6 +26,7 @@ from assay.core.types import (
     Verdict,
     file_name,
 )
+from assay.governance.recheck import AnswerStanding, Finding
 from assay.governance.reviewing import progress_line
 from assay.serve.schemas import ResponseModel
 from assay.tables.parts import TablePart, quoted_part

@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields
 from datetime import date
 from functools import lru_cache
 
-from assay.answer.recheck import AnswerStanding, Finding, Recheck, Replacement, contradicted, recheck, standing_of
 from assay.core.access import Scope
 from assay.core.codec import digest, dumps
 from assay.core.errors import UserError
 from assay.core.run import Run
 from assay.core.types import Answer, Document
+from assay.governance.recheck import AnswerStanding, Finding, Recheck, Replacement, contradicted, recheck, standing_of
 from assay.governance.reviewing import any_review
 from assay.models.factory import NO_MODEL, has_model
 from assay.models.llm import Role

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.answer.recheck import AnswerStanding, Finding, Replacement, recheck, standing_of
 from assay.core.types import (
     Answer,
     Block,
@@ -20,6 +19,7 @@ from assay.core.types import (
     Verdict,
     Working,
 )
+from assay.governance.recheck import AnswerStanding, Finding, Replacement, recheck, standing_of
 from assay.ingest.formats.detect import read
 from assay.ingest.parsed import FileLimits
 from assay.ingest.split import split_passages
