@@ -70,6 +70,17 @@ async def test_what_instructs_a_model_is_no_side_of_anything():
     assert not any("Ignore" in side.quote.text for each in state.relations(run) for side in (each.left, each.right))
 
 
+async def test_lists_of_references_and_their_numbers_contradict_nothing():
+    works = [
+        document(name, f"{words}\n\nReferences\n\n- [{number}] Xu Zhong, Jianbin Tang, and Antonio Jimeno Yepes. 2019.\n")
+        for name, number, words in (
+            ("a", 38, "Tables are found by their lines alone, as was shown before [3, 4]."),
+            ("b", 6, "Tables are found by their lines alone, as was shown before [17]."),
+        )
+    ]
+    assert contradictions(await compared(*works)) == []
+
+
 async def test_what_was_compared_is_said():
     run = await compared(*DOCS)
     assert "sentences of 3 documents" in state.compared(run) and "1 of them in contradiction" in state.compared(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -87,8 +88,10 @@ async def test_results_of_a_structured_abstract_come_before_its_objective():
         "RESULTS Pears kept for 41 days in sand and for 29 days in straw (95% CI 8 to 16 days; P < 0.001).",
         "CONCLUSIONS Pears should be kept in sand by growers who want to sell them after Christmas.",
     ]
-    told = " ".join(await picked(" ".join(parts)))
-    assert "41 days" in told and "kept in sand by growers" in told
+    in_lines = "\n".join(re.sub("^[A-Z]+", r"\g<0>:", part) for part in parts)
+    for abstract in (" ".join(parts), in_lines, f"Do pears keep longer in sand?\n\n{in_lines}"):
+        told = " ".join(await picked(abstract))
+        assert "41 days" in told and "kept in sand by growers" in told
 
 
 async def test_a_sentence_that_leans_on_its_neighbour_brings_it():

@@ -20,9 +20,10 @@ from assay.core.types import Claim, Document, Evidence, Quote, Verdict
 from assay.language.disputes import ALIKE, Dispute, Statement, between
 from assay.language.injection import is_suspicious
 from assay.language.quotation import lies_in, stands
-from assay.language.sentences import is_statement, is_table_row, split_sentences
+from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word
 from assay.synthesis import state
+from assay.synthesis.key_sentences import is_sentence
 from assay.synthesis.read import SCORE, readable
 
 
@@ -145,6 +146,7 @@ MOULD = 0.6  # share of the smaller passage's words above which two passages fol
 BESIDE, COMPARED = 3, 2000  # candidate pairs, per sentence and in total
 SHARED = 3  # words that sentences which count the same thing have in common
 COUNTED = re.compile(r"\d ([^\W\d_]++)")
+CITED = re.compile(r"\[\d{1,3}(?:[,–\s-]+\d{1,3})*\]")
 BLOCK = 512  # sentences compared with all others at a time
 
 
@@ -202,7 +204,7 @@ def disputable_sentences(document: Document, most: int) -> list[DisputableSenten
     found = [
         DisputableSentence(
             Quote(document.id, start, end, words),
-            Statement(" ".join(words.split()), "", title),
+            Statement(" ".join(CITED.sub("", words).split()), "", title),
             document.text[max(0, start - 400) : end + 400],
         )
         for start, end in split_sentences(document.text)
@@ -213,9 +215,8 @@ def disputable_sentences(document: Document, most: int) -> list[DisputableSenten
 
 
 def _disputable(words: str) -> bool:
-    if len(words.split()) > LONGEST or is_table_row(words) or not is_statement(words):
-        return False
-    return not is_suspicious(words) and re.search(r"\d", words) is not None
+    """Whether this is a short sentence with a figure, beside the numbers of references."""
+    return len(words.split()) <= LONGEST and is_sentence(words) and re.search(r"\d", CITED.sub("", words)) is not None
 
 
 def _disputes(

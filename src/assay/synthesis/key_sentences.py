@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import PurePosixPath
 
 import numpy as np
 
 from assay.agent.context import RunContext
 from assay.answer.extracts import log_odds
-from assay.core.blocks import BlockKind, find_blocks
+from assay.core.blocks import BlockKind, TextBlock, find_blocks
 from assay.core.tables import table_rows
 from assay.core.types import BETWEEN, Document, Quote
 from assay.language.dates import DATED
@@ -50,7 +51,7 @@ ASIDE, IMPRINT, THIN, LONG = 1.5, 1.0, 0.1, 0.012
 AGAIN, BESIDE, BROUGHT = 0.2, 0.2, 0.1
 SAYS, LEAST = 5, 2  # words that a sentence has beyond those of title, authors and dates
 ENOUGH = 0.25  # of what the best is worth, if a sentence is told because there is room
-BODY = frozenset({BlockKind.paragraph, BlockKind.item})
+BODY = frozenset({BlockKind.paragraph, BlockKind.item, BlockKind.key_value})
 ENDS = re.compile(r"[.!…。！؟۔][\"'”’»)\]]*(?:\s?\[[\d,–\- ]+\]|\d)*$")
 ITEM = re.compile(r"(?:[-*•‣▪–]|\(?\d{1,3}(?:\.\d{1,3})*[.)]?|\(?[a-z]\))\s+(?=\S)")
 MARKED = re.compile(r"©|https?:|www\.|\w@\w|\bdoi\b", re.I)  # an address or an imprint
@@ -198,9 +199,9 @@ def sentences(document: Document) -> list[Sentence]:
     title = own_title(document)
     seen = {document.title.rstrip("."), title}
     blocks = [each for each in find_blocks(document.text, document.sections, document.tables) if each.kind in BODY]
-    longest = max(blocks, key=lambda each: each.end - each.start, default=None)
-    alone = longest is not None and 2 * (longest.end - longest.start) > len(document.text)
-    first, last = document.abstract or ((longest.start, longest.end) if longest and alone else (0, 0))
+    longest = max(_paragraphs(blocks), key=lambda span: span[1] - span[0], default=(0, 0))
+    alone = 2 * (longest[1] - longest[0]) > len(document.text)
+    first, last = document.abstract or (longest if alone else (0, 0))
     named = frozenset(content_terms(" ".join((title, *document.authors))))
     ordinary = (
         lowercase_stems(document.text) if document.language != "de" else None
@@ -214,7 +215,7 @@ def sentences(document: Document) -> list[Sentence]:
         under = "" if above == title else above
         section = max((each.start for each in document.sections if each.start <= start), default=0) if under else start
         known = named | frozenset(content_terms(under))
-        label, needs, sound = "", 0, True
+        label, needs, sound = document.text[slice(*block.label)] if block.label else "", 0, True
         for left, right in split_sentences(document.text[start : block.end]):
             opens, left, right = not left, start + left, start + right
             words = document.text[left:right]
@@ -239,6 +240,13 @@ def sentences(document: Document) -> list[Sentence]:
             found.append(Sentence(left, right, section, under, label, usable, needs, prior, leads, begins))
             seen.add(words.rstrip("."))
     return found
+
+
+def _paragraphs(blocks: Iterable[TextBlock]) -> Iterator[tuple[int, int]]:
+    """Where paragraphs begin and end. Labelled lines below one another, as of a structured abstract, are one."""
+    for labelled, some in groupby(blocks, key=lambda each: each.kind is BlockKind.key_value):
+        spans = [(each.start, each.end) for each in some]
+        yield from [(spans[0][0], spans[-1][1])] if labelled else spans
 
 
 ANAPHOR = re.compile(
