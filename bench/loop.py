@@ -8,9 +8,9 @@ all, at once; the server answers at once, from a process of its own. Each agent 
 after the other, so that a busy moment hits all alike. `bare` is a loop by hand over httpx that keeps nothing: the limit.
 
 The others send the whole conversation again with every request and keep nothing on disk. Ours makes more requests for the same
-five searches (route, plan, weigh, judge, write), reserves and settles each, writes every event to SQLite before it is used,
-follows names, and checks every claim of the answer. paper-qa's agent gathers evidence five times, with a request for each text
-that it summarises, and runs in an environment of its own. An agent that is not installed is named as missing.
+five searches (route and plan, weigh and judge, write, check), reserves and settles each, writes every event to SQLite before
+it is used, follows names, and checks every claim of the answer. paper-qa's agent gathers evidence five times, with a request
+for each text that it summarises, and runs in an environment of its own. An agent that is not installed is named as missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,7 @@ def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
         passages_in,
         research,
         role_of,
+        schema_of,
         supported,
         tools_of,
     )
@@ -74,17 +75,18 @@ def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
     def first(words: str) -> str:
         return words.partition(". ")[0] + "."
 
-    def ours(role: str, words: str) -> Any:
+    def ours(role: str, words: str, wanted: Mapping[str, Any]) -> Any:
         left = int(found[1]) if (found := re.search(r"^(\d+) more round", words, re.MULTILINE)) else 0
         shown = passages_in(words)
         claims = [{"text": first(each), "cites": [key]} for key, each in list(shown.items())[:4]]
         weights = [{"id": each, "quote": first(shown[each]), "score": 8, "note": "It says when."} for each in shown]
+        judged = {"answers": [], "enough": False, "missing": ["more valves"], "searches": [], "surprise": False}
         replies: dict[str, Callable[[], Any]] = {
-            "route": research,
+            "route": lambda: research() | (one_step(QUESTION) if "steps" in wanted else {}),
             "plan": lambda: one_step(QUESTION),
             "decide": lambda: calls("search", query=f"valves {searches - left}"),
-            "weigh": lambda: {"passages": weights},
-            "judge": lambda: {"answers": [], "enough": False, "missing": ["more valves"], "surprise": False},
+            "weigh": lambda: {"passages": weights} | (judged if "enough" in wanted else {}),
+            "judge": lambda: judged,
             "write": lambda: {
                 "shape": "prose",
                 "blocks": [{"heading": "", "claims": claims, "opinion": False}],
@@ -104,7 +106,7 @@ def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
     def say(request: dict[str, Any]) -> Any:
         role, _ = role_of(request)
         if role:
-            return ours(role, words_of(request))
+            return ours(role, words_of(request), (schema_of(request) or {}).get("properties", {}))
         done = sum(message["role"] == "tool" for message in request["messages"])
         if "gather_evidence" in tools_of(request):
             return paper_qa(done)

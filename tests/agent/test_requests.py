@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from doubles import ChatServer, Script, enough, keeps, lookup, missing, one_step, research, steps, supported, writes
+from doubles import (
+    ChatServer,
+    Script,
+    enough,
+    keeps,
+    lookup,
+    missing,
+    one_step,
+    research,
+    steps,
+    supported,
+    text_of,
+    verdicts,
+    writes,
+)
 from lighthouse_notes import GROUND, NOTES, PAINT, TALL, TENDS, answered, fill, opened
 from notes import folder_of
 from test_turns import turned
@@ -82,3 +97,47 @@ async def test_a_turn_of_a_conversation_takes_one_request_more(folder: Path):
         first = await turned(workspace, "Who tends the tower?")
         second = await turned(workspace, "And how tall is it?", first.asked.thread)
     assert requests(second) == ["standalone", "route", "weigh", "write", "check"]
+
+
+async def test_what_is_nowhere_is_said_to_be_missing_without_another_draft(folder: Path):
+    lacks, tried = "who built the tower", iter(["architect of the tower", "tower plans", "tower contract"])
+    script = model(
+        route=research(),
+        plan=one_step(lacks, "tower builder mason"),
+        weigh=keeps(TALL),
+        judge=lambda text, schema: missing(lacks, searches=[*islice(tried, 1)])(text, schema),
+        check=supported(missing=[lacks], search="stone mason of the tower"),
+    )
+    with ChatServer(script.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "Who built the tower, and how tall is it?")
+        replayed = await workspace.questions.replay(run)
+    assert requests(run) == ["route", *3 * ["weigh"], "write", "check", "weigh"]
+    assert run.answer is not None and run.answer.claims and run.answer.gaps == (lacks,)
+    assert run.calls[-1].query == "stone mason of the tower" and run.reopened is None
+    judged = next(text for text in map(text_of, server.requests) if "judge the claims as an answer" in text)
+    assert "Tried so far" in judged and "tower plans" in judged
+    assert replayed.same and not replayed.differences
+
+
+async def test_what_is_found_for_a_gap_is_written_and_the_next_draft_knows_what_did_not_hold(folder: Path):
+    lacks = "who tends the light"
+    drafts = [
+        writes("The tower is made of glass [{31 metres}]."),
+        writes(f"{TALL} [{{31 metres}}]", f"{TENDS} [{{tends}}]"),
+    ]
+    script = model(
+        route=research(),
+        plan=one_step("How tall is the tower?", "tower lighthouse Carrow Point metres"),
+        judge=enough(),
+        write=drafts,
+        check=[verdicts("unsupported", why="it is brick", missing=[lacks], search="beacon log watch"), supported()],
+    )
+    with ChatServer(script.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "How tall is the tower, and who tends its light?")
+        replayed = await workspace.questions.replay(run)
+    assert requests(run) == ["route", "weigh", "write", "check", "weigh", "write", "check"]
+    assert run.reopened is not None and run.answer is not None and len(run.answer.claims) == 2
+    again = [text for text in map(text_of, server.requests) if "An earlier draft said this" in text]
+    assert len(again) == 1 and "it is brick" in again[0] and "The tower is made of glass" in again[0]
+    assert lacks in again[0] and "beacon log watch" not in again[0], "what was searched for is not what is missing"
+    assert replayed.same and not replayed.differences

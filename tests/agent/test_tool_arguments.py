@@ -51,8 +51,6 @@ ROOT = Path(__file__).parent.parent.parent
         ("search", {"query": "x", "k": 8.0}, "search: 'k' must be a whole number, not a number."),
         ("search", {"query": "x", "k": True}, "search: 'k' must be a whole number, not true or false."),
         ("search", {"query": "x", "k": 0}, "search: 'k' must be from 1 to 50, not 0."),
-        ("search", {"query": "x", "k": 51}, "search: 'k' must be from 1 to 50, not 51."),
-        ("search", {"query": "x", "k": 10**30}, "search: 'k' must be from 1 to 50."),
         (
             "read_on",
             {"passage": "p", "direction": "up"},
@@ -166,8 +164,12 @@ def test_the_schema_comes_from_the_signature_and_the_docstring():
             "order": {"type": "string", "enum": ["up", "down"]},
         },
         "required": ["query", "names"],
-        "additionalProperties": False,
     }
+
+
+@pytest.mark.parametrize("k", [51, 10**30])
+def test_more_passages_than_a_call_gives_are_as_many_as_it_gives(k: int):
+    assert checked(TOOLS["search"], {"query": "x", "k": k}) == {"query": "x", "k": 50}
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))
@@ -181,7 +183,7 @@ def test_every_tool_has_a_short_manual_and_short_lines_for_its_arguments(name: s
 def test_all_tools_together_are_told_in_few_words():
     specs = [schema_of(tool) for tool in TOOLS.values()]
     told = [json.dumps({"name": each.name, "about": each.about, "parameters": dict(each.parameters)}) for each in specs]
-    assert sum(map(len, told)) < 4200
+    assert sum(map(len, told)) < 3000
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))

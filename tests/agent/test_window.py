@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.agent import prompt_window
-from assay.agent.steps.decide import already_called, same_call
+from assay.agent.steps.decide import same_call
 from assay.answer.weigh import evidence_key, quote
 from assay.core.events import (
     Asked,
@@ -195,9 +195,28 @@ CALL = Call("c1", "search", {"query": "height of the tower", "k": 8})
 def test_a_call_is_the_same_but_for_the_order_and_form_of_its_words(tool: str, given: dict[str, Any], same: bool):
     other = Call("c2", tool, given)
     assert same_call(CALL, other) is same_call(other, CALL) is same
-    assert already_called(asked().then(Decided((CALL,), "")), other) is same
 
 
 def test_calls_of_nothing_but_small_words_are_told_apart_by_the_words():
     of, what = (Call("c", "search", {"query": words}) for words in ("to be or not", "what is it"))
     assert same_call(of, of) and not same_call(of, what)
+
+
+def test_the_end_of_a_long_quotation_is_shown_too():
+    text = "It begins here. " + "Row of figures 1 2 3. " * 200 + "The total is 41."
+    shown = prompt_window.render_evidence(asked().then(Gathered((evidence("1", text),))), {"d1": "Report"}, 2000)
+    assert "It begins here." in shown and "The total is 41." in shown and estimate_tokens(shown) < 500
+
+
+def test_a_search_is_called_useful_or_not_only_once_it_is_weighed():
+    run = round_of(asked(), "words", found=(passage("p1", "Words"),))
+    assert "1 passages, not weighed yet" in prompt_window.render_searches(run, 500)
+    assert "1 passages, 0 useful" in prompt_window.render_searches(run.then(Gathered((), ("p1",))), 500)
+
+
+def test_a_list_that_is_cut_says_how_many_lines_are_not_shown():
+    listed = [f"- a-long-name-of-a-report-{n}.pdf (pdf, 2024)" for n in range(90)]
+    run = asked().then(Decided((Call("c1", "list_sources", {}),), ""))
+    shown = prompt_window.render_searches(run.then(ToolRan("c1", (), "\n".join(("90 documents:", *listed)))), 2000)
+    assert 0 < shown.count(".pdf (pdf, 2024)") < 90
+    assert f"({90 - shown.count('.pdf (pdf, 2024)')} more lines are not shown)" in shown

@@ -12,11 +12,12 @@ from assay.answer.checking import cells, claim_rules, judge
 from assay.answer.claims import Sources, quotations
 from assay.core.codec import from_json, to_json
 from assay.core.identity import ORGANISATION
-from assay.core.types import Claim, ClaimedCell, Derivation, Document, Evidence, Operand, Quote, Verdict, Working
+from assay.core.types import Claim, ClaimedCell, Derivation, Document, Evidence, Operand, Quote, Table, Verdict, Working
 from assay.ingest.formats.detect import read
 from assay.ingest.parsed import FileLimits
 from assay.ingest.split import split_passages
 from assay.models.cost import estimate_tokens
+from assay.tables.cells import PassageTables
 
 INCOME = """# Annual report 2022
 
@@ -80,6 +81,15 @@ def test_rows_and_columns_of_a_table_have_ids_and_prose_has_none():
     assert "[r1] | Net sales |" in shown and "[r3] | Operating income |" in shown
     assert "\nThe company employed 92,000 people." in shown
     assert "[r1]" not in quotations(EVIDENCE, SOURCES, "mark", 3000)[0]
+
+
+def test_the_columns_of_two_tables_are_told_apart_and_each_has_its_scale():
+    first, second = (
+        Table(0, 1, ("", *names), units=units) for names, units in ((("2022",), "in millions"), (("Q1",), ""))
+    )
+    rows = {"r1": (first, None), "r2": (first, None), "r3": (second, None)}
+    tables = PassageTables(DOCUMENTS["d1"], rows, {"c1": (first, 1), "c2": (second, 1)})  # pyright: ignore[reportArgumentType]
+    assert tables.label == "columns of r1 to r2 c1 2022 (in millions); columns of r3 to r3 c2 Q1"
 
 
 def test_ids_stay_the_same_where_only_a_part_of_the_passage_is_shown():

@@ -87,7 +87,7 @@ def test_the_prompts_take_what_is_laid_out_and_show_no_key():
         ("direct", {"question": "Hello", "history": ""}),
         ("check", {"evidence": "", "claims": "", "whole": "", "count": "0"}),
         ("check_answer", {"question": "", "accepted": "", "today": ""}),
-        ("revise", {"question": "", "claims": "", "standing": "", "evidence": "", "calculations": ""}),
+        ("revise", {"question": "", "claims": "", "standing": "", "evidence": "", "calculations": "", "fields": ""}),
     ):
         words = prompts.render(name, **dict.fromkeys(values, ""))
         assert not re.search(r"\b[0-9a-f]{8}\b", str(words))

@@ -248,6 +248,11 @@ def test_the_judge_is_told_which_documents_were_read_to_their_end():
     assert "Read to their end" not in laid(JudgeRequest(claims, "Which dams are there?"))["whole"]
 
 
+def test_a_row_of_a_table_is_judged_under_the_names_of_its_columns():
+    shown = laid(JudgeRequest((replace(OPEN, text="Lower dam | 41"),), columns={0: "Dam | Metres"}))["claims"]
+    assert "Lower dam | 41\n  a row under: Dam | Metres" in shown
+
+
 def test_each_claim_is_shown_with_the_whole_passages_it_cites_and_no_other():
     shown = laid(JudgeRequest((replace(OPEN, cites=(OTHER,)),)))["evidence"]
     assert FISH in shown and DAM not in shown and "Fish" in shown

@@ -165,12 +165,12 @@ async def test_a_call_that_was_made_is_refused_the_second_time_and_the_refusal_i
 
 async def test_a_call_that_is_nearly_the_same_is_refused_too(poisoned: Workspace):
     words = iter(("cracks in the crest", "The crest: cracks?", "crest, crack", "the crack of crests"))
-    continues = AlwaysContinue().answer
+    weighs, continues = Script(weigh=keeps("Two cracks were found"), judge=missing("crest")), AlwaysContinue()
 
     def answer(request: dict[str, Any]) -> Any:
         if role_of(request)[0] == "decide":
             return SameCall(arguments={"query": next(words)}).calls
-        return continues(request)
+        return (weighs if role_of(request)[0] in ("weigh", "judge") else continues).answer(request)
 
     with ChatServer(answer) as server:
         run = (await asked(door(poisoned, server.url), QUESTION, Mode.balanced)).run

@@ -72,7 +72,9 @@ async def test_what_instructs_a_model_is_no_side_of_anything():
 
 async def test_lists_of_references_and_their_numbers_contradict_nothing():
     works = [
-        document(name, f"{words}\n\nReferences\n\n- [{number}] Xu Zhong, Jianbin Tang, and Antonio Jimeno Yepes. 2019.\n")
+        document(
+            name, f"{words}\n\nReferences\n\n- [{number}] Xu Zhong, Jianbin Tang, and Antonio Jimeno Yepes. 2019.\n"
+        )
         for name, number, words in (
             ("a", 38, "Tables are found by their lines alone, as was shown before [3, 4]."),
             ("b", 6, "Tables are found by their lines alone, as was shown before [17]."),

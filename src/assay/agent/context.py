@@ -22,6 +22,7 @@ from assay.core.types import Answer, Document, Passage
 from assay.index.hop_ranking import HopSettings
 from assay.language.glossary import Glossary, load_glossary
 from assay.models.ask import UNKNOWN_WINDOW, ask
+from assay.models.cost import fit_to_tokens
 from assay.models.llm import Heard, Role
 from assay.models.meter import Meter, NoReply
 from assay.prompts import fence_mark
@@ -34,6 +35,7 @@ SET_ROUNDS = {
     Mode.thorough: 16,
 }  # of a question about a whole set: reading takes rounds
 AT_ONCE = 8  # tasks that run concurrently
+TITLE = 48  # tokens of a title before its date
 BARREN = 2  # consecutive rounds without anything new
 
 
@@ -255,7 +257,7 @@ class RunContext:
         self._look_up_dates({found.passage.doc_id for found in run.found})
         dates = {doc: self._dates.get(doc, "") for doc in titles}
         return {
-            doc: f"{title}, {dates[doc]}" if dates[doc] and dates[doc] not in title else title
+            doc: f"{fit_to_tokens(title, TITLE)}, {dates[doc]}" if dates[doc] and dates[doc] not in title else title
             for doc, title in titles.items()
         }
 

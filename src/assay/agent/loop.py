@@ -12,12 +12,12 @@ from assay.agent.context import Limits, Log, RunContext
 from assay.agent.prompt_window import compaction_due
 from assay.agent.steps.call import call, hop, hop_due
 from assay.agent.steps.check import check, deliver, edit, judgement_due, revise
-from assay.agent.steps.decide import compact, decide, seek
+from assay.agent.steps.decide import compact, decide, found_since_draft, reopen_due, seek
 from assay.agent.steps.draft import draft, fallback_due, without_source
 from assay.agent.steps.gather import gather, sift, sift_due
 from assay.agent.steps.plan import plan, replan_due
 from assay.agent.steps.route import pause, pause_due, route, route_due
-from assay.agent.steps.sufficiency import reopen, reopen_due, stop, sufficiency
+from assay.agent.steps.sufficiency import reopen, stop, sufficiency
 from assay.agent.steps.turn import recall, recall_due, rephrase, summarise, summary_due
 from assay.core.errors import ModelError, Stalled
 from assay.core.events import ANSWER_NOW, Checkpoint, Event, Failed, ModelReplied, Resumed, Revised, Route, StopReason
@@ -131,8 +131,8 @@ def next_step(run: Run, limits: Limits) -> Step | None:
         return Step.REVISE  # all of them before any is checked again
     if run.unchecked or judgement_due(run):
         return Step.CHECK  # each claim, and the claims as an answer
-    if not run.gated and reopen_due(run, limits):
-        return Step.REOPEN  # once, for what the judge found missing
+    if not run.gated and reopen_due(run, limits) and (not run.sought or found_since_draft(run)):
+        return Step.REOPEN if run.sought else Step.SEEK  # once, and only if what is missing brings something to write
     if run.unsupported:
         # One search for support per draft, if the judge says what to search for.
         return Step.SEEK if support_search_allowed(run, limits) else Step.REVISE

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from assay.agent.toolbox import TOOLS
-from assay.core.events import Call, Compacted, Decided, HistorySummarised, Judged, Resumed
+from assay.answer.claims import widen_quotation
+from assay.core.events import Call, Compacted, Critiqued, Decided, HistorySummarised, Resumed
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Evidence, Exchange, PlanStep
@@ -17,6 +18,7 @@ from assay.prompts import context_label, fence, fence_mark
 ROUNDS = 3  # number of recent rounds whose results are shown in full
 TRIED = 8  # tokens for the heading above the past searches
 NOTE = 400  # tokens of a tool's note
+AROUND, QUOTED = 120, 300  # tokens of a quotation up to which its surroundings are shown; and at most
 SEARCHED = "searches"
 PLACEHOLDER = re.compile(r"\{\s*([\w-]+)\s*\}")
 
@@ -43,9 +45,7 @@ def wanted_parts(run: Run) -> tuple[str, ...]:
     """What to look for beside the question itself: the plan's steps, as far as they can be stated yet, and what the
     last judgement or the draft's critique calls missing."""
     steps = [fill_placeholders(step.question, run) for step in (run.plan.steps if run.plan else ())]
-    judged = run.judged
-    wanted = [step for step in steps if not PLACEHOLDER.search(step)]
-    wanted += [each for each in (reopening_request(run), *(judged.missing if judged else ())) if each]
+    wanted = (*(step for step in steps if not PLACEHOLDER.search(step)), *missing_parts(run))
     return tuple(dict.fromkeys(each for each in wanted if each != run.question))
 
 
@@ -101,7 +101,10 @@ def _piece(each: Evidence, titles: Mapping[str, str], mark: str) -> str:
     under = f" · {shorten_path(each.passage.heading, 30)}" if each.passage.heading else ""
     label = f"key: {each.key}, from {titles.get(each.passage.doc_id, '')!r}{under}{context_label(each.passage)}{flag}"
     note = f"\n(note: {each.note})" if each.note else ""
-    return fence(mark, label, f"{fit_to_tokens(each.quote.text, 300)}{fit_to_tokens(note, 160)}")
+    words = each.passage.text[slice(*widen_quotation(each, AROUND))]
+    if estimate_tokens(words) > QUOTED:  # its end may be what matters
+        words = fit_to_tokens(words, QUOTED // 2) + fit_to_tokens(words[::-1], QUOTED // 2)[::-1]
+    return fence(mark, label, f"{words}{fit_to_tokens(note, 160)}")
 
 
 def render_searches(run: Run, room: int) -> str:
@@ -110,7 +113,7 @@ def render_searches(run: Run, room: int) -> str:
     short = [event.summary for event in run.compacted]
     lines: list[str] = []
     results = run.results
-    kept = {each.passage.id for each in run.evidence}
+    kept, waiting = ({each.passage.id for each in of} for of in (run.evidence, run.unweighed))
     by_rule = {call.id for event in run.events if isinstance(event, Decided) and event.hops for call in event.calls}
     for call in run.calls:
         if call.id in compacted or call.id not in results:
@@ -119,10 +122,11 @@ def render_searches(run: Run, room: int) -> str:
         good = sum(found.passage.id in kept for found in result.found)
         if call.id in by_rule and not good:
             continue  # the model did not choose it and learns nothing from it
-        outcome = "refused" if result.error else f"{len(result.found)} passages, {good} of them useful"
+        useful = "not weighed yet" if any(found.passage.id in waiting for found in result.found) else f"{good} useful"
+        outcome = "refused" if result.error else f"{len(result.found)} passages, {useful}"
         outcome += f", {result.undated} undated documents left out" if result.undated else ""
         tool_note = result.error or ("" if call.tool in TOOLS and TOOLS[call.tool].hides_note else result.note)
-        note_line = f"\n  {call.tool} said: {fit_to_tokens(tool_note, NOTE)}" if tool_note else ""
+        note_line = f"\n  {call.tool} said: {_whole_lines(tool_note)}" if tool_note else ""
         lines.append(f"- {format_call(call)}: {outcome}{note_line}")
     if not lines and not short:
         return "Nothing was searched yet."
@@ -132,6 +136,16 @@ def render_searches(run: Run, room: int) -> str:
     before = [summary] if summary else []
     kept = before + _latest(lines, room - sum(estimate_tokens(line) + 2 for line in before))
     return "Tried so far:\n" + fence(mark, SEARCHED, "\n".join(kept)) if kept else ""
+
+
+def _whole_lines(note: str) -> str:
+    """As much of a note as fits, and how many of its lines are left out."""
+    lines = note.splitlines()
+    shown = fit_to_tokens(note, NOTE)
+    kept = shown.splitlines() if shown == note else shown.splitlines()[:-1] or [shown]
+    return "\n".join(
+        (*kept, *([f"({len(lines) - len(kept)} more lines are not shown)"] if len(kept) < len(lines) else []))
+    )
 
 
 def _latest(lines: Sequence[str], room: int) -> list[str]:
@@ -147,15 +161,20 @@ def _latest(lines: Sequence[str], room: int) -> list[str]:
 
 def render_missing(run: Run) -> str:
     """What is still missing: as judged, as named by the draft's gap, or as requested by a person."""
-    judged: Judged | None = run.judged
-    wanted = list(judged.missing) if judged else []
-    wanted = [each for each in (reopening_request(run), *wanted) if each]
+    wanted = [*missing_parts(run)]
     wanted += [f"support for what an earlier draft said: {claim.words} ({claim.why})" for claim in run.objections]
     return "Still missing:\n" + fence(fence_mark(run.id), "missing", "\n".join(wanted)) if wanted else ""
 
 
+def missing_parts(run: Run) -> tuple[str, ...]:
+    """What the question asks for and was not found: as a person or the judge of the draft says, then as last judged."""
+    again, judged = run.reopened, run.judged
+    named = (again.missing or (again.gap,)) if isinstance(again, Critiqued) else (again.words,) if again else ()
+    return tuple(dict.fromkeys(each for each in (*named, *(judged.missing if judged else ())) if each))
+
+
 def reopening_request(run: Run) -> str:
-    """Why the search was reopened: the draft's gap, or a person's request."""
+    """What to search for since the search was reopened: as the judge of the draft or a person says."""
     again = run.reopened
     if again is None:
         return ""

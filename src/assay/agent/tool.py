@@ -160,23 +160,13 @@ def schema_of(tool: Tool) -> ToolSpec:
     """The tool's specification as sent to a model."""
     about, lines = manual(tool)
     parameters = parameters_of(tool.body)
-    return ToolSpec(
-        tool.name,
-        about,
-        {
-            "type": "object",
-            "properties": {each.name: _property(each, lines.get(each.name, "")) for each in parameters},
-            "required": [each.name for each in parameters if each.required],
-            "additionalProperties": False,
-        },
-    )
+    properties = {each.name: _property(each, lines.get(each.name, "")) for each in parameters}
+    required = [each.name for each in parameters if each.required]
+    schema = {"type": "object", "properties": properties} | ({"required": required} if required else {})
+    return ToolSpec(tool.name, about, schema)
 
 
-SCHEMA_KEYS = (
-    "type",
-    "enum",
-    "items",
-)  # bounds are checked, and named where one is passed: they would only lengthen it
+SCHEMA_KEYS = ("type", "enum", "items")  # bounds are checked, and named where one is passed
 
 
 def _property(of: Parameter, line: str) -> dict[str, Any]:
@@ -212,10 +202,16 @@ def checked(tool: Tool, arguments: Any) -> dict[str, Value]:
             raise ToolError(f"{tool.name} needs the argument {each.name!r}.")
         if value is not None:
             try:
-                given[each.name] = each.type.validate_python(value)
+                given[each.name] = each.type.validate_python(at_most(each, value))
             except ValidationError as error:
                 raise ToolError(f"{tool.name}: {each.name!r} {_explain(each, value, error)}.") from None
     return given
+
+
+def at_most(of: Parameter, value: Any) -> Any:
+    """A number of results that is too high is the highest one allowed: nobody has to ask again for that."""
+    most = of.type.json_schema().get("maximum") if of.name == "k" and type(value) is int else None
+    return value if most is None else min(value, most)
 
 
 WANTED = {  # by the type in the JSON schema

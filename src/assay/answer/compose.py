@@ -9,7 +9,7 @@ from functools import cache
 
 from assay.answer.checking.claim_rules import follows_instruction
 from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
-from assay.answer.claims import accept_gap, known_words
+from assay.answer.claims import ROW, accept_gap, known_words
 from assay.answer.extracts import FOUND
 from assay.core.events import BUDGETS, RULES, Claimed, Described, Drafted, Judged, Route, StopReason, Task, fallbacks
 from assay.core.run import Run
@@ -29,6 +29,13 @@ def opinions(run: Run) -> frozenset[int]:
 def headings(run: Run) -> frozenset[int]:
     """The indexes of claims that are the headings of their blocks."""
     return stated_headings(run.draft) if run.draft else frozenset()
+
+
+def columns(run: Run) -> dict[int, str]:
+    """The names of the columns by the indexes of claims that are rows of a table."""
+    blocks = run.draft.blocks if run.draft else ()
+    names = [block.heading if ROW in block.heading else "" for block in blocks for _ in block.claims]
+    return {place: each for place, each in enumerate(names) if each}
 
 
 def stated_headings(draft: Drafted) -> frozenset[int]:

@@ -154,7 +154,7 @@ def build_prompt(
     notes += _note("Not found so far:", "missing", [fit_to_tokens(each, 30) for each in missing[:4]], mark)
     failed = [f"{fit_to_tokens(claim.words, 60)} — {fit_to_tokens(claim.why, 60)}" for claim in objections]
     notes += _note("An earlier draft said this, and it did not hold:", "objections", failed, mark)
-    notes += f"Usual definitions: {definitions}.\n" if definitions else ""
+    notes += f"Usual definitions, unless the question gives its own: {definitions}.\n" if definitions else ""
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
     cells = calculations and has_tables(evidence, sources)
     how = how_to(room, cells=cells) if calculations else ""
@@ -165,6 +165,7 @@ def build_prompt(
         "notes": notes,
         "today": with_weekday(today),
         "calculations": how,
+        "fields": proof_fields(how, cells=cells),
     }
 
 
@@ -199,6 +200,7 @@ def build_rework_prompt(
         "evidence": quotations(evidence, sources, mark, room - used, cells=cells)[0],
         "today": with_weekday(today),
         "calculations": how,
+        "fields": proof_fields(how, cells=cells),
     }
 
 
@@ -206,6 +208,11 @@ def how_to(room: int, *, cells: bool) -> str:
     """How calculations are given, and cells of tables, if there is room to say so."""
     note = prompts.template("calculations") + (prompts.template("cells") if cells else "")
     return note if estimate_tokens(note) <= room // 3 else ""
+
+
+def proof_fields(how: str, *, cells: bool) -> str:
+    """The fields of a claim's proofs in the example of a reply, where they are explained."""
+    return ', "calculation": null' + (', "cells": []' if cells else "") if how else ""
 
 
 def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:

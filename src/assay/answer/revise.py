@@ -16,7 +16,16 @@ from assay.answer.checking import repetition
 from assay.answer.checking.cells import NO_CELL
 from assay.answer.checking.claim_rules import HEDGES, claim_terms, unhedged
 from assay.answer.claims import Sources, quotations
-from assay.answer.draft import CITES, Stated, calculation_schema, cells_schema, has_tables, how_to, with_proofs
+from assay.answer.draft import (
+    CITES,
+    Stated,
+    calculation_schema,
+    cells_schema,
+    has_tables,
+    how_to,
+    proof_fields,
+    with_proofs,
+)
 from assay.core.events import RULES, Revised, RevisionCause
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence
@@ -100,11 +109,13 @@ def build_prompt(
         for number, claim in enumerate(standing, len(failed) + 1)
     ]
     cells = has_tables(evidence, sources)
+    how = how_to(room, cells=cells)
     values = {
         "question": fit_to_tokens(" ".join(question.split()), max(room // 6, 16)),
         "claims": fence(mark, "claims", fit_to_tokens("\n".join(lines), max(room // 2, 64))),
         "standing": fence(mark, "standing", fit_to_tokens("\n".join(stands), max(room // 6, 32))) if stands else "none",
-        "calculations": how_to(room, cells=cells),
+        "calculations": how,
+        "fields": proof_fields(how, cells=cells),
     }
     left = room - sum(estimate_tokens(words) for words in values.values())
     return {**values, "evidence": quotations(evidence, sources, mark, left, cells=cells)[0]}

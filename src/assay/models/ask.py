@@ -28,6 +28,7 @@ Layout = Callable[[int], Mapping[str, str]]  # values of the template's placehol
 AGAIN = 3  # retries in which the model is shown what is wrong with its reply
 NARROWER = 3  # times that a prompt is rebuilt smaller because it did not fit
 SHOWN = 1000  # characters of a faulty reply, and of its error, that are quoted back
+ONE_OBJECT = "Reply with one JSON object"
 REPLY_SHARE = 3  # a reply may take a third of the window, and one that is asked for again a half
 UNKNOWN_WINDOW = 8192  # tokens assumed when the window is unknown
 SHRINK, UNSAID, SMALLEST = 0.88, 4, 256  # 0.88 ** 4 is 0.6: the step when the endpoint does not state its window
@@ -57,7 +58,8 @@ async def ask(
     wanted = replies.schema_of(kind) if schema is None else replies.standalone_schema(schema)
 
     def frame(role_model: RoleModel) -> _Frame:
-        words = "Reply with one JSON object." if role_model.schema else replies.schema_instructions(wanted)
+        asks = "" if ONE_OBJECT in prompts.template(name) else f"{ONE_OBJECT}."
+        words = asks if role_model.schema else replies.schema_instructions(wanted)
         return _Frame(words, _form_of(role_model), wanted)
 
     def value(consulted: ModelReplied, _: RoleModel) -> T:

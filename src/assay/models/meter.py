@@ -200,7 +200,7 @@ class Meter:
             if place.seconds < most and self.clock() - begun >= place.seconds:
                 return NO_SECONDS
             raise
-        usage = _counted(reply, tokens, self.clock() - begun)
+        usage = counted(reply, tokens, self.clock() - begun)
         with self.ledger.one_transaction():
             consulted = ModelReplied(
                 role=request.role.value,
@@ -251,7 +251,7 @@ def _writable(reply: Reply, hide: Callable[[str], str]) -> Reply:
     return replace(reply, text=whole(reply.text), finish=whole(reply.finish), calls=calls)
 
 
-def _counted(reply: Reply, tokens: int, seconds: float) -> Usage:
+def counted(reply: Reply, tokens: int, seconds: float) -> Usage:
     """The usage that the endpoint reports; estimated if the report is missing or implausible."""
     reported = reply.usage
     text = "".join((reply.text, *(call.name + call.arguments for call in reply.calls)))

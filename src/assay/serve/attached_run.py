@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import anyio
 
 from assay.answer import citations, render
+from assay.core import events
 from assay.core.codec import from_json
 from assay.core.errors import AssayError
 from assay.core.events import EACH, KINDS, Checked, Decided, Drafted, Event
@@ -110,6 +111,8 @@ def line_of(event: Event) -> str:
     match event:
         case Checked():
             return ""
+        case Decided(seeks=(events.WHOLE,)):
+            return "Looking for what is missing"
         case Decided(seeks=seeks) if seeks:
             return f"Looking for more about {count_of(len(seeks), 'claim')}"
         case Drafted(blocks=blocks):

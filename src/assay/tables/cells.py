@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 from assay.core.identity import ORGANISATION
 from assay.core.tables import table_rows, tables_within
@@ -97,10 +98,18 @@ class PassageTables:
 
     @property
     def label(self) -> str:
-        """`columns c1 2022, c2 2021`."""
-        listed = list(self.columns.items())[:MOST_COLUMNS]
-        names = (f"{id} {short_name(table.columns[column]) or '(no name)'}" for id, (table, column) in listed)
-        return f"columns {', '.join(names)}" if listed and self.rows else ""
+        """`columns c1 2022, c2 2021 (Dollars in millions)`; of several tables, each with the rows that they belong to."""
+        if not self.rows:
+            return ""
+        parts: list[str] = []
+        for _, own in groupby(list(self.columns.items())[:MOST_COLUMNS], lambda each: id(each[1][0])):
+            listed = list(own)
+            table = listed[0][1][0]
+            names = ", ".join(f"{key} {short_name(table.columns[at]) or '(no name)'}" for key, (_, at) in listed)
+            rows = [key for key, (of, _) in self.rows.items() if of is table]
+            where = f" of {rows[0]} to {rows[-1]}" if len(rows) < len(self.rows) else ""
+            parts.append(f"columns{where} {names}{f' ({table.units})' if table.units else ''}")
+        return "; ".join(parts)
 
 
 TablesOf = Callable[[Passage], PassageTables | None]

@@ -10,7 +10,7 @@ from functools import cache
 from types import MappingProxyType
 
 from assay.agent.context import RunContext, mark, run_before, run_in_order
-from assay.agent.prompt_window import evidence_documents
+from assay.agent.prompt_window import evidence_documents, render_searches
 from assay.answer import compose
 from assay.answer import draft as drafting
 from assay.answer import revise as revising
@@ -42,6 +42,7 @@ from assay.language.identify import identify_language
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
+TRIED = 300  # tokens of the searches so far, for who judges the whole
 ANSWERS = 0.3  # probability from which on claims answer the question
 Placed = Sequence[tuple[int, Claim]]
 
@@ -280,7 +281,7 @@ async def judge_group(
 ) -> Judgement:
     """The model's judgement of these claims. In thorough mode, and where a person reviews the answer, they are judged a
     second time, in another order and without the first verdicts. Without a reply they stay open."""
-    opinions, headings = compose.opinions(run), compose.headings(run)
+    opinions, headings, rows = compose.opinions(run), compose.headings(run), compose.columns(run)
     kept = {place: each.why for place, each in run.revised.items() if each.cause is RevisionCause.kept}
     request = JudgeRequest(
         tuple(claim for _, claim in group),
@@ -293,6 +294,8 @@ async def judge_group(
         context.glossary,
         _read_whole(run, context) if last else (),
         frozenset(key for claim in accepted for key in claim.cites) if last else frozenset(),
+        render_searches(run, TRIED) if last else "",
+        {index: rows[place] for index, (place, _) in enumerate(group) if place in rows},
     )
     first = await _ask(run, context, request, Role.check)
     reviewed = run.asked.stakes is not Stakes.normal or run.asked.reviewed
@@ -332,6 +335,7 @@ def _reversed(request: JudgeRequest) -> JudgeRequest:
         arguments={last - index: words for index, words in request.arguments.items()},
         opinions=frozenset(last - index for index in request.opinions),
         headings=frozenset(last - index for index in request.headings),
+        columns={last - index: names for index, names in request.columns.items()},
         today=request.today,
         glossary=request.glossary,
     )
@@ -397,8 +401,9 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if not revisable:
         return
     failed = [claim for _, claim in revisable]
-    after = [] if run.asked.brief else sorted(before.checked.items())
-    standing = [each for each in after if _may_lean(*each, revisable[0][0])][:REVISED]
+    first = revisable[0][0]  # what stands below it may lean on it, and comes first
+    others = [] if run.asked.brief else sorted(before.checked.items(), key=lambda each: (each[0] < first, each[0]))
+    standing = [(place, claim) for place, claim in others if _stands(claim)][:REVISED]
     evidence = revising.relevant_evidence(failed, run.evidence)
     reply = await _ask_revisions(run, context, failed, evidence, sources, [claim for _, claim in standing])
     if isinstance(reply, NoReply):
@@ -438,9 +443,8 @@ async def _ask_revisions(
     )
 
 
-def _may_lean(place: int, claim: Claim, first: int) -> bool:
-    """Whether a claim stands and may refer to the first that failed."""
-    return place > first and claim.quote is None and claim.verdict is Verdict.supported
+def _stands(claim: Claim) -> bool:
+    return claim.quote is None and claim.verdict is Verdict.supported
 
 
 def _revises(event: Event) -> bool:

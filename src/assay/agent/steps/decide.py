@@ -9,12 +9,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from assay.agent import prompt_window
-from assay.agent.context import RunContext
+from assay.agent.context import Limits, RunContext
 from assay.agent.near import FIRST_SEARCH
-from assay.agent.steps.read_evidence import (
-    build_calls,
-    past_searches,
-)
+from assay.agent.steps.read_evidence import build_calls, past_searches
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.collection import parse as parse_catalogue
@@ -23,7 +20,21 @@ from assay.agent.toolbox.search import recall, search, search_all
 from assay.answer import revise as revising
 from assay.answer.checking.judge import unchanged_evidence
 from assay.core.errors import ToolError
-from assay.core.events import RULES, Call, Decided, Event, Found, Judged, Revised, RevisionCause, Route, StopReason
+from assay.core.events import (
+    RULES,
+    WHOLE,
+    Call,
+    Decided,
+    Event,
+    Found,
+    Gathered,
+    Judged,
+    Mode,
+    Revised,
+    RevisionCause,
+    Route,
+    StopReason,
+)
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Claim, Document
@@ -39,6 +50,7 @@ SINGLE = (Route.lookup, Route.one_shot)  # routes with one search
 AT_ONCE = 6  # calls per round, at most
 MATCHES = 5  # score of evidence whose document belongs to a set
 TABLED = 8  # documents whose tables are read
+FEWER = "; more passages were asked for than one call gives"
 
 
 def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -59,9 +71,9 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         yield Decided((), reply.detail, stop=StopReason(reply.why.value), fallback=(reply.why,))
         return
     choice, by = reply
-    calls, refused = _new(
-        run, [(name, checked(context.tools[name], given)) for name, given in choice.calls if name in context.tools]
-    )
+    known = [(name, given) for name, given in choice.calls if name in context.tools]
+    wanted = [(name, checked(context.tools[name], given)) for name, given in known]
+    calls, refused = _new(run, wanted)
     if not calls and not run.calls:
         calls = (
             Call("c1", "search", {"query": run.query, "k": FIRST_SEARCH}),
@@ -69,7 +81,9 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         yield Decided(calls, "nothing was searched yet: the question in its own words", RULES, refused=refused)
         return
     if calls:
-        yield Decided(calls, choice.why.strip() or "as the model chose", by, refused=refused)
+        fewer = any(given.get("k") != own.get("k") for (_, given), (_, own) in zip(known, wanted, strict=True))
+        why = (choice.why.strip() or "as the model chose") + (FEWER if fewer else "")
+        yield Decided(calls, why, by, refused=refused)
     elif refused:
         yield Decided((), f"repeated: {'; '.join(refused)}", by, refused=refused, stop=StopReason.repeated)
     else:
@@ -189,10 +203,6 @@ def _new(run: Run, wanted: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[tup
     return tuple(calls), tuple(refused)
 
 
-def already_called(run: Run, call: Call) -> bool:
-    return any(same_call(each, call) for each in run.calls)
-
-
 def same_call(one: Call, other: Call) -> bool:
     """Whether two calls are equal up to order and form of their words. The number of passages requested is ignored: a
     search that found nothing among eight finds nothing among nine."""
@@ -280,9 +290,38 @@ async def compact(run: Run, context: RunContext) -> AsyncIterator[Event]:
 RECITED = "cited anew, since other evidence says it"
 
 
+def reopen_due(run: Run, limits: Limits) -> bool:
+    """Whether something is missing that a search could find: once per run, if the limits allow it, and unless the person
+    asked for one search only."""
+    by_router = run.route is Route.lookup and run.asked.route is None
+    open_ = run.reopened is None and limits.reached(run) is None
+    if by_router and _found_nothing(run):
+        return open_
+    judgement = run.judgement
+    return (
+        judgement is not None
+        and bool(judgement.missing)
+        and bool(judgement.gap)
+        and run.asked.mode is not Mode.quick
+        and (run.route is Route.research or by_router)
+        and open_
+    )
+
+
+def _found_nothing(run: Run) -> bool:
+    """Whether the writer found no answer in what was looked up."""
+    draft = run.draft
+    return draft is not None and draft.by != RULES and not draft.blocks
+
+
+def found_since_draft(run: Run) -> bool:
+    """Whether a search for what the draft lacks brought evidence: otherwise another draft would say the same."""
+    return any(isinstance(event, Gathered) and event.evidence for event in run.drafting)
+
+
 async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """For failed claims: first look for other evidence of this run that they repeat, then search once for what the judge
-    names."""
+    """For failed claims: first look for other evidence of this run that they repeat. Then search once for what the judge
+    names, or the writer, as support of a claim or as missing."""
     standing = unchanged_evidence(run.evidence, context.document)
     open_: list[tuple[int, Claim]] = []
     for place, claim in run.unsupported:
@@ -290,8 +329,10 @@ async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
             yield Revised(place, right, f"{RECITED}: {claim.why}", cause=RevisionCause.recited)
         else:
             open_.append((place, claim))
-    judgement = run.judgement
-    if open_ and judgement is not None:
-        call = Call(f"c{len(run.calls) + 1}", "search", {"query": judgement.gap[:300], "k": WIDTH})
-        calls = () if already_called(run, call) else (call,)
-        yield Decided(calls, "support of a claim is searched for", seeks=tuple(place for place, _ in open_))
+    judgement, draft = run.judgement, run.draft
+    lacks = reopen_due(run, context.limits)
+    if lacks or (open_ and judgement is not None):
+        named = judgement.gap if judgement else next(iter(draft.missing if draft else ()), run.question)
+        calls, _ = _new(run, [("search", {"query": named[:300], "k": WIDTH})])
+        why = "support of a claim is searched for" if open_ else "what is missing is searched for"
+        yield Decided(calls, why, seeks=tuple(place for place, _ in open_) or (WHOLE,))

@@ -173,7 +173,7 @@ async def _ask(run: Run, context: RunContext, group: Sequence[Found], *, judges:
             len(group), steps, [each.key for each in run.evidence] if judges else (), whole_set=run.every
         ),
         documents=sorted({each.passage.doc_id for each in (*group, *(run.evidence if judges else ()))}),
-        max_tokens=150 + weigh.REPLY * len(group) + (weigh.JUDGING if judges else 0),
+        max_tokens=150 + weigh.REPLY * len(group) + weigh.JUDGING * (2 if run.every else 1) * judges,
     )
 
 

@@ -80,7 +80,7 @@ def step_instructions() -> str:
 
 def render_measures(question: str, context: RunContext) -> str:
     defined = describe_measures(question, context.glossary)
-    return f"Usual definitions: {defined}.\n" if defined else ""
+    return f"Usual definitions, unless the question gives its own: {defined}.\n" if defined else ""
 
 
 def _build_prompt(run: Run, context: RunContext, shown: Mapping[str, str], room: int) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from assay.agent import prompt_window
-from assay.agent.context import Limits, RunContext, run_before
+from assay.agent.context import RunContext, run_before
 from assay.agent.steps.decide import COMPUTED, computes, matching_unread, tried_to_read
 from assay.agent.steps.gather import judged_with_weighing
 from assay.agent.toolbox.documents import some
@@ -22,7 +22,6 @@ from assay.core.events import (
     Event,
     Gathered,
     Judged,
-    Mode,
     Route,
     Routed,
     StepAnswered,
@@ -92,7 +91,7 @@ async def _ask(run: Run, context: RunContext) -> tuple[Sufficiency, str] | NoRep
         lambda room: _build_prompt(run, context, room),
         schema=judgement_schema(Sufficiency, steps, [each.key for each in run.evidence], whole_set=run.every),
         documents=sorted({each.passage.doc_id for each in run.evidence}),
-        max_tokens=JUDGING,
+        max_tokens=JUDGING * (2 if run.every else 1),
     )
 
 
@@ -214,30 +213,6 @@ def _reason(run: Run) -> StopReason:
     """Why nothing was left to try, according to the last decision."""
     decided = next(event for event in reversed(run.current) if isinstance(event, Decided) and event.is_round)
     return decided.stop or StopReason.nothing_new
-
-
-def reopen_due(run: Run, limits: Limits) -> bool:
-    """Whether something is missing that a search could find: once per run, if the limits allow it, and unless the person
-    asked for one search only."""
-    by_router = run.route is Route.lookup and run.asked.route is None
-    open_ = run.reopened is None and limits.reached(run) is None
-    if by_router and _found_nothing(run):
-        return open_
-    judgement = run.judgement
-    return (
-        judgement is not None
-        and bool(judgement.missing)
-        and bool(judgement.gap)
-        and run.asked.mode is not Mode.quick
-        and (run.route is Route.research or by_router)
-        and open_
-    )
-
-
-def _found_nothing(run: Run) -> bool:
-    """Whether the writer found no answer in what was looked up."""
-    draft = run.draft
-    return draft is not None and draft.by != RULES and not draft.blocks
 
 
 async def reopen(run: Run, context: RunContext) -> AsyncIterator[Event]:

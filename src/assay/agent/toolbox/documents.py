@@ -69,10 +69,9 @@ def some(count: int, thing: str) -> str:
 async def list_sources(
     context: ToolContext, contains: str = "", k: Count = 20, page: Annotated[int, Within(1, 10_000)] = 1
 ) -> Result:
-    """List the documents: name, title, type and date.
+    """List documents.
 
-    contains: letters of the name, title, type or date
-    k: how many
+    contains: part of name, title, type or date
     """
     entries = context.sources()
     called = names(entries)
@@ -102,10 +101,7 @@ OUTLINE = 30  # headings shown
 
 @built_in(reads_one=True)
 async def get_document(context: ToolContext, source: str, part: Annotated[int, Within(1, 10_000)] = 1) -> Result:
-    """Read a document, or one part of a long one; its outline names the parts.
-
-    source: its name or title
-    """
+    """Read a document, or a part of a long one."""
     entry = document_named(context, source)
     document = context.document(entry.id)
     hits = await context.passages(entry.id)

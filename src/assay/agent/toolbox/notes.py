@@ -100,11 +100,7 @@ class Comparison(BaseModel, extra="forbid"):
 
 @tool
 async def compare_documents(context: ToolContext, documents: Annotated[list[str], Within(2, 6)], aspect: str) -> Result:
-    """Compare two to six documents.
-
-    documents: names or titles
-    aspect: in what respect
-    """
+    """Compare two to six documents."""
     entries = context.sources()
     compared = list(
         {entry.id: entry for name in documents for entry in [document_named(context, name, entries)]}.values()
@@ -136,10 +132,7 @@ class Summary(BaseModel, extra="forbid"):
 
 @tool
 async def summarise_results(context: ToolContext, about: str) -> Result:
-    """Sum up what was found so far. Not evidence.
-
-    about: what of it
-    """
+    """Sum up what was found."""
     pieces = results(context)
     head = f"{some(len(pieces), 'passage')} of {some(len(documents_of(pieces)), 'document')} found so far"
     note = await _note(context, "summarise", Summary, "about", "subject", about, pieces)
@@ -157,10 +150,7 @@ class Entities(BaseModel, extra="forbid"):
 
 @tool
 async def extract_entities(context: ToolContext, type: str) -> Result:
-    """List the things of one kind that the results name. Not evidence.
-
-    type: person, company, place, date, …
-    """
+    """List things of one type (person, place, date) in the results."""
     pieces = results(context)
     note = await _note(context, "entities", Entities, "type", "kind", type, pieces)
     if note is None:

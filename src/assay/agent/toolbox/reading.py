@@ -17,10 +17,7 @@ BESIDE = 4  # passages returned, those nearest to the given one
 
 @built_in(hides_note=True, reads_one=True)
 async def read_table(context: ToolContext, passage: str) -> Result:
-    """Read the rest of the table that a passage is part of.
-
-    passage: its key
-    """
+    """Read the rest of a passage's table."""
     here = context.passage(passage)
     document = context.document(here.doc_id)
     rest = nearest(here, table_around(here, await context.passages(here.doc_id), document.tables if document else ()))
@@ -73,10 +70,7 @@ AROUND = 3  # passages returned
 
 @built_in(hides_note=True, reads_one=True)
 async def read_on(context: ToolContext, passage: str, direction: Literal["after", "before"] = "after") -> Result:
-    """Read what stands right after or before a passage.
-
-    passage: its key
-    """
+    """Read what stands right after or before a passage."""
     here = context.passage(passage)
     hits = await context.passages(here.doc_id)
     if direction == "after":

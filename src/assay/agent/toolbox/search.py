@@ -48,16 +48,11 @@ async def search(
     meta: Brief = "",
     undated: bool = False,
 ) -> Result:
-    """Search all documents by words and by meaning.
+    """Search all documents.
 
-    query: keywords
-    k: passages wanted
-    since: first day: 2024, 2024-05-17, "last 12 months"
-    until: last day
+    since: 2024-05-17, 2024, "last 12 months"
     type: pdf, csv, email
-    base: a knowledge base
-    meta: author=Ann Lee; or organisation, period, kind, tag
-    undated: with since or until: undated documents too
+    meta: author=Ann Lee; organisation, period, kind, tag
     """
     where, left_out = build_filter(context, since, until, type, base, meta, undated=undated)
     hits = await context.retrieve(query, k, where)
@@ -163,10 +158,7 @@ async def search_all(
     meta: Brief = "",
     undated: bool = False,
 ) -> Result:
-    """Find all that matches, for "every" and "how many"; tables come whole. Limits as in search.
-
-    query: keywords that all have in common
-    """
+    """Find every match, for "all" and "how many". Arguments as in search."""
     where, left_out = build_filter(context, since, until, type, base, meta, undated=undated)
     matching, dry = await _exhausted(context, query, where)
     rows = await _rows_beside(context, matching)
@@ -247,11 +239,7 @@ async def _rows_beside(context: ToolContext, matching: list[Hit]) -> list[Hit]:
 
 @built_in(hides_note=True, reads_one=True)
 async def search_by_source(context: ToolContext, query: Query, source: str, k: Count = 8) -> Result:
-    """Search within one document.
-
-    query: keywords
-    source: its name or title
-    """
+    """Search one document, by name or title."""
     entry = document_named(context, source)
     hits = await context.retrieve(query, k, Eq("doc", entry.id), deep=True)
     if not hits:
@@ -263,11 +251,9 @@ async def search_by_source(context: ToolContext, query: Query, source: str, k: C
 async def follow(
     context: ToolContext, passage: str, name: str, query: Annotated[str, Within(0, LONG_QUERY)] = "", k: Count = 8
 ) -> Result:
-    """Find what is said elsewhere about a name in a passage.
+    """Find what else is said of a name in a passage.
 
     passage: its key
-    name: as it is written there
-    query: the name and what is open about it
     """
     context.passage(passage)  # raises unless this run has found the passage
     hits = await context.retrieve(query.strip() or name, k)

@@ -228,6 +228,8 @@ class JudgeRequest:
     glossary: Glossary | None = None
     read_whole: tuple[str, ...] = ()  # titles of documents that were read to their end, for a question about a set
     accepted_cites: frozenset[str] = frozenset()  # what the accepted claims cite, which others may contradict
+    searched: str = ""  # what was searched for
+    columns: Mapping[int, str] = field(default_factory=dict)  # of the table that a claim is a row of, by index
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +308,7 @@ def _whole(request: JudgeRequest, mark: str, room: int) -> str:
         titles = fit_to_tokens("\n".join(f"- {_flat(each)}" for each in request.read_whole), room)
         accepted += f"Read to their end, so nothing of them is missing:\n{fence(mark, 'documents', titles)}\n"
     question = fit_to_tokens(_flat(request.question), max(room, 32))
+    accepted += f"{request.searched}\n" if request.searched else ""
     return prompts.render("check_answer", question=question, accepted=accepted, today=with_weekday(request.today))
 
 
@@ -314,12 +317,13 @@ def _claim_lines(number: int, request: JudgeRequest) -> str:
     claim = request.claims[number - 1]
     label = "heading, " if number - 1 in request.headings else "opinion, " if number - 1 in request.opinions else ""
     lines = [f"Claim {number} ({label}cites {', '.join(claim.cites)}): {_flat(unhedged(claim.text))}"]
+    lines += [f"  a row under: {_flat(names)}"] if (names := request.columns.get(number - 1)) else []
     if work := claim.working:
         read = "; ".join(f"“{_flat(each.words)}” from {each.cite}" for each in work.operands)
         checked = f"not checked by code, since {_flat(work.unproven)}" if work.unproven else "computed by code"
         lines.append(f"  {checked}: {_flat(work.expression)} = {_flat(work.result)} {work.unit}, with {read}")
         if request.glossary and (defined := describe_measures(claim.text, request.glossary)):
-            lines.append(f"  usual definition: {defined}")
+            lines.append(f"  usual definition, unless the question gives its own: {defined}")
     lines += [f"  cell, read by code: {_flat(each.found.line)}" for each in claim.cells if each.found]
     if argument := request.arguments.get(number - 1):
         lines.append(f"  the writer's argument: {_flat(argument)}")

@@ -307,10 +307,13 @@ class Call:
         return str(self.arguments.get("query", ""))
 
 
+WHOLE = -1  # in place of a claim's index: what the whole draft lacks
+
+
 @dataclass(frozen=True, slots=True)
 class Decided:
     """The next calls; no calls means that nothing is left worth trying, and `why` gives the reason. `seeks` are the
-    indexes of claims that a search after the draft should support; `hops` means that names in the findings are
+    indexes of claims that a search after the draft should support, or `WHOLE`; `hops` means that names in the findings are
     followed, which does not count as a round; `refused` are repeated calls that were rejected, with the reason."""
 
     calls: tuple[Call, ...]

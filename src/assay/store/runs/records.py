@@ -71,9 +71,14 @@ def link(run: str, seq: int, at: str, kind: str, body_digest: str, prev: str) ->
     return digest(dumps([run, seq, at, kind, body_digest, prev]))
 
 
-def begin(store: Store, who: str, *, gated: bool = False) -> str:
+def new_id(store: Store) -> str:
+    """The id of a run that is still to begin."""
+    return "r" + store.new_id()
+
+
+def begin(store: Store, who: str, *, gated: bool = False, run: str = "") -> str:
     """Create a run for this user; a gated run is delivered only with a reviewer's approval, whatever its result."""
-    run = "r" + store.new_id()
+    run = run or new_id(store)
     store.execute(insert(runs).values(id=run, who=who, started=store.now(), delivered=False, gated=gated))
     return run
 
