@@ -240,6 +240,18 @@ def test_cells_of_a_reply_are_read_with_the_claim_and_cited():
     assert claim.cells == (replace(SALES, organisation=""),)
 
 
+@pytest.mark.parametrize("named", [(), ("r1c1",), ("r1c1", "r1c2")])
+def test_a_code_in_a_table_is_a_name_and_needs_no_cell(named: tuple[str, ...]):
+    source = document("d3", "| Supplier | Contract | Ends |\n|---|---|---|\n| Tavorn | F-42 | 2027-01-31 |\n", "Sarrow")
+    evidence, sources = (
+        [evidence_of(ONE, source)],
+        judge.sources_of([evidence_of(ONE, source)], {source.id: source}.get),
+    )
+    own = tuple(ClaimedCell(ONE, cell, "Contract", "", "Sarrow", "F-42") for cell in named)
+    claim = Claim("The contract with Tavorn is F-42.", (ONE,), cells=own)
+    assert not cells.without_cell(claim, evidence, sources.tables)
+
+
 def test_a_reply_without_cells_is_still_read():
     assert draft.Stated.model_validate({"text": TRUE, "cites": [ONE]}).cells == []
 

@@ -95,8 +95,12 @@ async def _verdicts(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     titles = compose.headings(run)
     accepted = _supported({place: claim for place, claim in settled.items() if place not in titles})
+    struck = any(
+        claim.verdict is not Verdict.supported and not claim.by and place not in before.revised
+        for place, claim in settled.items()
+    )
     for number, group in enumerate(groups, 1):
-        last = number == len(groups) and judges_whole(run)
+        last = number == len(groups) and judges_whole(run) and not struck  # first what code struck is put right
         judgement = await judge_group(before, context, group, accepted, last=last)
         judged = dict(zip((place for place, _ in group), judgement.claims, strict=True))
         accepted += _supported({place: claim for place, claim in judged.items() if place not in titles})

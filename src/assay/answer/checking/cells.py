@@ -28,6 +28,7 @@ YEARS = re.compile(r"(?<![\d.,])(?:19|20)\d\d(?![\d.,]\d|\d)")
 SHORT_YEAR = re.compile(r"\bFY ?['’]?(\d\d)\b(?!\d)", re.I)
 FIRST_HALF = 6  # a year that ends in its first months may be called by the one before
 NO_CELL = "is from a table, and the claim does not name its cell"
+CODE = re.compile(r"[^\W\d_]-?\d")  # "F-42" is a name, and no figure
 DIRECTIONS = {"up": 1, "down": -1, "same": 0}
 
 
@@ -345,13 +346,16 @@ def without_cell(claim: Claim, evidence: Sequence[Evidence], tables: TablesOf) -
     read = [found for cell in claim.cells if (found := _read(cell, evidence, tables))]
     shown = [each for each in (tables(own.passage) for own in evidence if own.key in claim.cites) if each]
     rows = [row for each in shown for _, row in each.rows.values()]
-    listed = [number for row in rows for cell in row.cells[1:] for number in figures(cell.text)]
+    listed = [
+        number for row in rows for cell in row.cells[1:] if not CODE.search(cell.text) for number in figures(cell.text)
+    ]
     prose = figures_outside(claim, evidence, tables)
     for number in numbers(claim.text):
         small = abs(number.value) <= 20 or YEARS.fullmatch(number.text)
         if small or _has(prose, number) or not _has(listed, number):
             continue
-        if not any(each.numbers and _is_value(number, each) for each in read):
+        named = (_is_value(number, each) if each.numbers else _has(figures(each.cell.text), number) for each in read)
+        if not any(named):
             return f"“{number.text}” {NO_CELL}"
     return ""
 
