@@ -51,13 +51,13 @@ class _Book:
         self.documents = documents
         self.points = list(state.points(run))
         self.known = {each.key: each for each in run.evidence}
-        self.passages = {each.passage.id: each.passage for each in run.found}
+        self.passages = [each.passage for each in run.found]
         self.evidence: dict[str, Evidence] = {}
         self.drawn: dict[str, list[Insight]] = {}
 
     async def place(self, context: RunContext, words: Quote) -> str:
         """The key of a passage that has these words, as evidence of this run; empty if there is none."""
-        passage = next((each for each in self.passages.values() if lies_in(words, each)), None)
+        passage = next((each for each in self.passages if lies_in(words, each)), None)
         if passage is None:
             hits = await context.tool_context.passages(words.doc_id)
             passage = next((hit.passage for hit in hits if lies_in(words, hit.passage)), None)
@@ -75,12 +75,8 @@ class _Book:
         if not key:
             return None
         own = [each for each in self.points if each.doc_id == words.doc_id]
-        covering = (
-            each
-            for each in own
-            if (quote := each.claim.quote) and quote.start <= words.start and words.end <= quote.end
-        )
-        insight = next(covering, None)
+        quoting = (each for each in own if (q := each.claim.quote) and q.start <= words.start < words.end <= q.end)
+        insight = next(quoting, None)
         if insight is None:
             label = state.labels(self.run)[words.doc_id]
             claim = Claim("", (key,), Verdict.supported, "found word for word in the document", words)

@@ -207,13 +207,11 @@ def method(account: Synthesis) -> list[tuple[str, str]]:
         if usage.calls
         else "no call of a model"
     )
+    asked = f"{len(account.questions)}, {brief.questions} for each document at most"
     lines = [
         ("Pipeline", str(brief.pipeline)),
         ("Made by", made_by(account)),
-        (
-            "Questions",
-            f"{len(account.questions)}, {brief.questions} for each document at most" if account.models else "",
-        ),
+        ("Questions", asked if account.models else ""),
         ("Search", searched if account.models else ""),
         ("Quotations", "each stands word for word in its document; each claim was checked against what it cites"),
         ("Compared", printable(account.pairing)),
@@ -389,8 +387,7 @@ def _citation(number: int, own: Evidence, quote: Quote, of: Portrait | None) -> 
 
 def abstract(portrait: Portrait) -> str:
     """The abstract of a document as one paragraph, with an ellipsis where its sentences are not adjacent."""
-    text = ""
-    end = 0
+    text, end = "", 0
     for quote in portrait.abstract:
         text += (" " if quote.start - end <= NEXT else " … ") * bool(text) + printable(quote.text)
         end = quote.end
@@ -403,8 +400,7 @@ def printable(words: str) -> str:
 
 
 def _in_order(account: Synthesis, evidence: Mapping[str, Evidence]):
-    claims = (*account.narrative.claims, *account.narrative.near, *(beat.claim for beat in account.spine))
-    for claim in claims:
+    for claim in (*account.narrative.claims, *account.narrative.near, *(beat.claim for beat in account.spine)):
         yield from quotes_of(claim, evidence)
     for relation in account.relations:
         yield from ((side.key, side.quote) for side in (relation.left, relation.right))

@@ -191,16 +191,12 @@ def build_prompt(
     }
 
 
-UNPLACED = "points without a place yet; tell them where they belong"
-
-
 def _plan_lines(of: Material, part: Sequence[Theme], each: int) -> str:
     lines: list[str] = []
+    unnamed = ["the thread of the whole", *["a topic of its own"] * len(part)]
+    unnamed[len(part) - 1] = "points without a place yet; tell them where they belong"
     for number, theme in enumerate(part, 1):
-        unnamed = (
-            UNPLACED if number == len(part) else "the thread of the whole" if number == 1 else "a topic of its own"
-        )
-        lines.append(f"Paragraph {number}: {theme.name or unnamed}")
+        lines.append(f"Paragraph {number}: {theme.name or unnamed[number - 1]}")
         lines += (f"  {fit_to_tokens(of.line(id), each)}" for id in theme.insights)
     return "\n".join(lines[1:] if len(part) == 1 and not part[0].name else lines)
 

@@ -110,8 +110,8 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
     made += [*compared, Paired((), f"{paired.how if paired else ''} {_how(of, cut)}".strip())]
     maker = combine_makers(group.maker for group in planned)
     paragraphs = tuple(theme for group in planned for theme in _paragraphs(of, group, names))
-    themes = [names.get(group.reply.theme, "") for group in planned if group.reply]
-    theme = "; ".join(list(filter(None, themes))[:THEMES])
+    themes = [names[group.reply.theme] for group in planned if group.reply and group.reply.theme in names]
+    theme = "; ".join(themes[:THEMES])
     made.append(SpineWritten(theme, (), paragraphs, maker.by, maker.fallback))
     for event in state.unrecorded(run, made):
         yield event
@@ -341,11 +341,8 @@ def _headings(of: Material, planned: Sequence[_Group]) -> dict[str, Claim]:
             claim = Claim(text, tuple(keys)[:CITES])
             if not text or words in found:
                 continue
-            if (
-                len(text) > most
-                or facts.missing_facts(text[0].lower() + text[1:], known, ordinary)
-                or is_suspicious(text)
-            ):
+            strange = facts.missing_facts(text[0].lower() + text[1:], known, ordinary)
+            if len(text) > most or strange or is_suspicious(text):
                 claim = unsupported(claim, "it is too long, gives orders, or names what no document has")
             elif words != theme and not facts.missing_facts(text, known, ordinary):
                 claim = replace(claim, verdict=Verdict.supported)
