@@ -369,7 +369,8 @@ def footnotes(account: Synthesis, document: FindDocument = lambda _: None) -> Fo
     last unused evidence. Equal spans share one number, whichever evidence contains them."""
     portraits = {each.doc_id: each for each in account.documents}
     evidence = {each.key: each for each in account.evidence}
-    questions, insights = ({each.id: each for each in own} for own in (account.questions, account.insights))
+    questions = {each.id: each for each in account.questions}
+    insights = {each.id: each for each in account.insights}
     cited: dict[tuple[str, Quote], Citation] = {}
     spans: dict[Quote, Citation] = {}
     for key, quote in _in_order(account, evidence):
