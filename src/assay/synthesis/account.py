@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 
 from assay.core.events import Gathered, fallbacks
+from assay.core.events.describe import count_of
 from assay.core.run import Run
 from assay.core.synthesis import (
     Diagnostics,
@@ -78,15 +79,14 @@ def left_out(run: Run, answer: Answer) -> tuple[str, ...]:
     """What was not read, what was not shown to a model, and which points the text does not tell, each with the reason."""
     labels = state.labels(run)
     found: list[str] = []
-    for doc, event in state.opened(run).items():
-        orders = sum(is_command(each.passage.text) for each in event.found)
-        if run.asked.has_model and len(event.found) < event.considered:  # rules read all of it
+    for doc, event in state.opened(run).items() if run.asked.has_model else ():  # rules read all of it
+        if len(event.found) < event.considered:
             more = len(unseen_passages(run).get(doc, ()))
             found.append(
                 f"{labels[doc]} was too long to be read whole: {len(event.found) + more:,} of {event.considered:,} passages "
                 "were read, its beginning, its end, the beginnings of its sections and what searches found."
             )
-        if orders and run.asked.has_model:
+        if orders := sum(is_command(each.passage.text) for each in event.found):
             found.append(f"{labels[doc]}: {orders:,} passages give a model orders and were not shown to it.")
     cited = {key for claim in answer.claims for key in claim.cites}
     untold = Counter(point.doc_id for point in state.points(run) if not cited & set(point.claim.cites))
@@ -130,7 +130,7 @@ def notes(run: Run) -> tuple[str, ...]:
         notes.append(
             f"{inexact} quotations that a model gave were not in the passage; its best sentence stands instead."
         )
-    return tuple(each.strip() for each in notes)
+    return tuple(notes)
 
 
 # --- diagnostics -----------------------------------------------------------------------------------------------------
@@ -144,9 +144,11 @@ TORN = 0.3  # share of contradictions that is reported as high
 def diagnose(run: Run) -> Diagnostics:
     counts = Counter(relation.type for relation in state.relations(run))
     dropped = tuple(why for _, event in sorted(state.related_blocks(run).items()) for why in event.dropped)
+    were = f"{count_of(len(dropped), 'proposal')} {'was' if len(dropped) == 1 else 'were'} dropped"
+    on_dropped = f"{were}, for the reasons given." if dropped else ""
     return Diagnostics(
         types={tie.value: counts[tie] for tie in RelationType},
-        reading=" ".join(filter(None, (state.compared(run), _on_types(run, counts), _on_dropped(len(dropped))))),
+        reading=" ".join(filter(None, (state.compared(run), _on_types(run, counts), on_dropped))),
         dropped=dropped,
         rerankers=rerankers(run),
     )
@@ -159,38 +161,25 @@ def _on_types(run: Run, counts: Counter[RelationType]) -> str:
         return "A summary tells contradictions and looks for no other relations; the synthesis pipeline does."
     limit = "" if state.is_capable(run) else "By rule only contradictions are recognised."
     torn = counts[RelationType.contradiction]
-    if not total:
-        return f"No relation was found. {limit}".strip()
     if total < FEW or limit:
-        return f"{_several(total, 'relation')}. {limit}".strip()
+        return f"{count_of(total, 'relation') if total else 'No relation was found'}. {limit}".strip()
     if torn >= TORN * total:
-        return f"{torn} of {_several(total, 'relation')} are contradictions: look at those first."
+        return f"{torn} of {count_of(total, 'relation')} are contradictions: look at those first."
     kind, most = counts.most_common(1)[0]
     if most > ONE_KIND * total:
         return (
-            f"{most} of {_several(total, 'relation')} are of one type ({kind}): what was noted may be too general to "
+            f"{most} of {count_of(total, 'relation')} are of one type ({kind}): what was noted may be too general to "
             "bring out how the documents differ. Say what you want to know (--focus), or ask more of them (--questions)."
         )
     kinds = sum(count > 0 for count in counts.values())
-    return f"A healthy mix: {_several(total, 'relation')} of {_several(kinds, 'type')}."
-
-
-def _on_dropped(count: int) -> str:
-    if not count:
-        return ""
-    return f"{_several(count, 'proposal')} {'was' if count == 1 else 'were'} dropped, for the reasons given."
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return f"A healthy mix: {count_of(total, 'relation')} of {count_of(kinds, 'type')}."
 
 
 def rerankers(run: Run) -> tuple[RerankerComparison, ...]:
     """The reranker in use, and how far each compared one selected the same passages, over the questions for which
     they were compared; empty if none was."""
-    compared = [event for event in state.chosen_passages(run).values() if event.others]
     in_use, selected, shared = Counter[str](), Counter[str](), Counter[str]()
-    for event in compared:
+    for event in (each for each in state.chosen_passages(run).values() if each.others):
         own = {found.passage.id for found in event.found}
         in_use[event.by] += len(own)
         for name, others in event.others.items():

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from pydantic import BaseModel
@@ -66,19 +67,18 @@ async def translate(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 async def _translated(run: Run, context: RunContext, narrative: VerifiedNarrative, audience: str) -> Translated:
     cut = narrative_groups(narrative)
-    parts = [
-        each async for each in run_in_order(_translate_group(run, context, narrative, audience, group) for group in cut)
-    ]
+    work = (_translate_group(run, context, narrative, audience, group) for group in cut)
+    parts = [each async for each in run_in_order(work)]
     sentences = [each for part in parts for each in part.sentences]
     sentences += owed_sentences(narrative, frozenset(place for each in sentences for place in each.claims))
     heard = {place for each in sentences for place in each.claims}
     analogies = [(group[0], part.analogy) for group, part in zip(cut, parts, strict=True) if part.analogy]
+    sentences.sort(key=lambda each: each.claims[0])
     paragraphs: list[TranslatedParagraph] = []
     for block in narrative.blocks:
-        if own := sorted((each for each in sentences if each.claims[0] in block), key=lambda each: each.claims[0]):
-            paragraphs.append(
-                TranslatedParagraph(tuple(own), next((analogy for first, analogy in analogies if first in block), ""))
-            )
+        if own := tuple(each for each in sentences if each.claims[0] in block):
+            analogy = next((analogy for first, analogy in analogies if first in block), "")
+            paragraphs.append(TranslatedParagraph(own, analogy))
     maker = combine_makers(part.maker for part in parts)
     translation = Translation(
         audience,
@@ -177,27 +177,17 @@ class VerifiedNarrative:
 
 def verified_narrative(run: Run, names: Mapping[str, str]) -> VerifiedNarrative:
     """The text for the expert audience. Opinions are labelled there and are not retold. `names` are those of documents."""
-    opinions = compose.opinions(run)
-    good = {
-        place: claim
-        for place, claim in sorted(run.checked.items())
-        if claim.verdict is Verdict.supported and place not in opinions
-    }
-    parts: list[tuple[int, ...]] = []
-    first = 0
-    for block in run.draft.blocks if run.draft else ():
-        parts.append(tuple(place for place in range(first, first + len(block.claims)) if place in good))
-        first += len(block.claims)
+    opinions, checked = compose.opinions(run), sorted(run.checked.items())
+    good = {at: each for at, each in checked if each.verdict is Verdict.supported and at not in opinions}
+    places = count()
+    drafted = [[next(places) for _ in block.claims] for block in (run.draft.blocks if run.draft else ())]
+    parts = [tuple(place for place in own if place in good) for own in drafted]
     by_key = {each.key: each for each in run.evidence}
     cited = {place: [by_key[key] for key in claim.cites if key in by_key] for place, claim in good.items()}
     documents = {place: tuple(dict.fromkeys(each.quote.doc_id for each in own)) for place, own in cited.items()}
-    return VerifiedNarrative(
-        tuple(part for part in parts if part),
-        good,
-        documents,
-        {place: _source(place, claim, cited[place], names) for place, claim in good.items()},
-        run.draft.conflicts if run.draft else (),
-    )
+    sources = {place: _source(place, claim, cited[place], names) for place, claim in good.items()}
+    conflicts = run.draft.conflicts if run.draft else ()
+    return VerifiedNarrative(tuple(filter(None, parts)), good, documents, sources, conflicts)
 
 
 def _source(place: int, claim: Claim, cited: Sequence[Evidence], names: Mapping[str, str]) -> Evidence:
@@ -298,10 +288,8 @@ def owed_sentences(narrative: VerifiedNarrative, heard: frozenset[int]) -> tuple
             more[place] = "no document is left out"
             known.update(docs)
     for conflict in narrative.conflicts:
-        sides = [
-            [place for place, claim in narrative.claims.items() if key in claim.cites]
-            for key in (conflict.left, conflict.right)
-        ]
+        keys = (conflict.left, conflict.right)
+        sides = [[place for place, claim in narrative.claims.items() if key in claim.cites] for key in keys]
         lost = [side for side in sides if not (heard | more.keys()).intersection(side)]
         if len(lost) == 1 and lost[0]:
             more[lost[0][0]] = "it is the other side of a conflict"
@@ -331,9 +319,8 @@ def align_with_answer(made: Translation, run: Run) -> Translation:
             at[place] = len(at)
     paragraphs: list[TranslatedParagraph] = []
     for part in made.paragraphs:
-        own = [each for each in part.sentences if at.keys() >= set(each.claims)]
-        if own:
-            renumbered = tuple(replace(each, claims=tuple(at[place] for place in each.claims)) for each in own)
-            paragraphs.append(replace(part, sentences=renumbered))
+        kept = (each for each in part.sentences if at.keys() >= set(each.claims))
+        if own := tuple(replace(each, claims=tuple(at[place] for place in each.claims)) for each in kept):
+            paragraphs.append(replace(part, sentences=own))
     left_out = tuple(at[place] for place in made.left_out if place in at)
     return replace(made, paragraphs=tuple(paragraphs), left_out=left_out)

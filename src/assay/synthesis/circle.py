@@ -37,7 +37,6 @@ class MapNode:
     """A node on the circle, and its name in lines that begin at `at`, rotated by `turn` degrees."""
 
     named: MapLabel
-    angle: float
     node: Point
     at: Point
     anchor: str  # start, middle or end
@@ -62,10 +61,9 @@ class MapNode:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """All nodes, the radius of the circle, and the size of its nodes."""
+    """All nodes, and their size."""
 
     spots: tuple[MapNode, ...]
-    radius: float
     node: float
 
     @property
@@ -84,11 +82,8 @@ def place_on_circle(places: Sequence[MapLabel]) -> Circle:
     """Place the labels in the given order, clockwise from the top. Names do not overlap, however many there are."""
     if len(places) > FEW:
         return _turned(places)
-    return next(
-        circle
-        for radius in count(130.0 + 8.0 * len(places), 10.0)
-        if not overlapping((circle := _upright(places, radius)).spots)
-    )
+    circles = (_upright(places, radius) for radius in count(130.0 + 8.0 * len(places), 10.0))
+    return next(circle for circle in circles if not overlapping(circle.spots))
 
 
 def overlapping(spots: Sequence[MapNode]) -> list[tuple[MapNode, MapNode]]:
@@ -161,15 +156,15 @@ def _upright(places: Sequence[MapLabel], radius: float) -> Circle:
         lines = wrap(named.name, LARGE, WIDE, LINES)
         tall = (len(lines) - 1) * LEADING
         away = NODE + GAP
+        beside = y - tall / 2 + LARGE * 0.33 + sin(angle) * tall * 0.3
         if abs(cos(angle)) < 0.2:
-            anchor, tx = "middle", x
-            ty = y - away - tall - 3.0 if sin(angle) < 0 else y + away + LARGE * 0.85
+            anchor, at = "middle", (x, y - away - tall - 3.0 if sin(angle) < 0 else y + away + LARGE * 0.85)
+        elif cos(angle) > 0:
+            anchor, at = "start", (x + away, beside)
         else:
-            anchor = "start" if cos(angle) > 0 else "end"
-            tx = x + away * (1 if cos(angle) > 0 else -1)
-            ty = y - tall / 2 + LARGE * 0.33 + sin(angle) * tall * 0.3
-        spots.append(MapNode(named, angle, (x, y), (tx, ty), anchor, 0.0, LARGE, lines))
-    return Circle(tuple(spots), radius, NODE)
+            anchor, at = "end", (x - away, beside)
+        spots.append(MapNode(named, (x, y), at, anchor, 0.0, LARGE, lines))
+    return Circle(tuple(spots), NODE)
 
 
 def _turned(places: Sequence[MapLabel]) -> Circle:
@@ -185,5 +180,5 @@ def _turned(places: Sequence[MapLabel]) -> Circle:
         at = (begins * cos(angle) + sx, begins * sin(angle) + sy)
         words = cut(f"{named.label} {named.name}".strip(), SMALL, LONG)
         node = (radius * cos(angle), radius * sin(angle))
-        spots.append(MapNode(named, angle, node, at, "end" if left else "start", turn, SMALL, (words,)))
-    return Circle(tuple(spots), radius, DOT)
+        spots.append(MapNode(named, node, at, "end" if left else "start", turn, SMALL, (words,)))
+    return Circle(tuple(spots), DOT)

@@ -14,6 +14,7 @@ import numpy as np
 
 from assay.agent.context import RunContext
 from assay.core.events import Event, Gathered, InsightsDrawn, Paired, Related
+from assay.core.events.describe import count_of
 from assay.core.run import Run
 from assay.core.synthesis import Insight, Relation, RelationSide, RelationType
 from assay.core.types import Claim, Document, Evidence, Quote, Verdict
@@ -30,17 +31,17 @@ from assay.synthesis.read import SCORE, readable
 async def compare(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Yield the contradictions, with both sentences as evidence and insights, and what was compared, in words."""
     documents = [found for doc in readable(run) if (found := context.document(doc)) is not None]
-    compared = await contradictions(context, documents)
+    found, how = await contradictions(context, documents)
     book = _Book(run, {each.id: each for each in documents})
     relations: list[Relation] = []
-    for each in compared.found:
+    for each in found:
         left, right = [await book.side(context, words) for words in (each.left, each.right)]
         if left is not None and right is not None:
             reason = contradiction_reason(each, state.labels(run), book.documents)
             relations.append(Relation(left, right, RelationType.contradiction, reason, about=each.about))
     for event in state.unrecorded(run, (*book.events(), Related(0, tuple(relations)))):
         yield event
-    yield Paired((), describe(compared, len(documents)))
+    yield Paired((), how)
 
 
 class _Book:
@@ -51,13 +52,13 @@ class _Book:
         self.documents = documents
         self.points = list(state.points(run))
         self.known = {each.key: each for each in run.evidence}
-        self.passages = {each.passage.id: each.passage for each in run.found}
+        self.passages = [each.passage for each in run.found]
         self.evidence: dict[str, Evidence] = {}
         self.drawn: dict[str, list[Insight]] = {}
 
     async def place(self, context: RunContext, words: Quote) -> str:
         """The key of a passage that has these words, as evidence of this run; empty if there is none."""
-        passage = next((each for each in self.passages.values() if lies_in(words, each)), None)
+        passage = next((each for each in self.passages if lies_in(words, each)), None)
         if passage is None:
             hits = await context.tool_context.passages(words.doc_id)
             passage = next((hit.passage for hit in hits if lies_in(words, hit.passage)), None)
@@ -75,7 +76,8 @@ class _Book:
         if not key:
             return None
         own = [each for each in self.points if each.doc_id == words.doc_id]
-        insight = next((each for each in own if each.claim.quote and _covers(each.claim.quote, words)), None)
+        quoting = (each for each in own if (q := each.claim.quote) and q.start <= words.start < words.end <= q.end)
+        insight = next(quoting, None)
         if insight is None:
             label = state.labels(self.run)[words.doc_id]
             claim = Claim("", (key,), Verdict.supported, "found word for word in the document", words)
@@ -87,10 +89,6 @@ class _Book:
     def events(self) -> list[Event]:
         gathered = [Gathered(tuple(self.evidence.values()))] if self.evidence else []
         return [*gathered, *(InsightsDrawn("", tuple(own), doc_id=doc) for doc, own in self.drawn.items())]
-
-
-def _covers(one: Quote, other: Quote) -> bool:
-    return one.start <= other.start and other.end <= one.end
 
 
 def contradiction_reason(
@@ -124,17 +122,6 @@ def shared_words(left: str, right: str, values: str) -> str:
     return told if len(content_terms(told)) > 1 else ""
 
 
-def describe(compared: Comparison, documents: int) -> str:
-    """What was compared, in words."""
-    if documents < 2:
-        return "Nothing was compared: fewer than two documents could be read."
-    return (
-        f"{compared.sentences:,} sentences of {documents:,} documents that have a figure or a date were held "
-        f"against each other by rule: {compared.pairs:,} {'pair' if compared.pairs == 1 else 'pairs'} near in meaning, "
-        f"{len(compared.found):,} of them in contradiction."
-    )
-
-
 # --- contradictions --------------------------------------------------------------------------------------------------
 # Sentences of different documents that are similar in meaning and differ in a number, a date or a name.
 
@@ -145,8 +132,8 @@ MOST, OF_PAIR = 24, 3  # contradictions, in all and of two documents
 MOULD = 0.6  # share of the smaller passage's words above which two passages follow one template
 BESIDE, COMPARED = 3, 2000  # candidate pairs, per sentence and in total
 SHARED = 3  # words that sentences which count the same thing have in common
-COUNTED = re.compile(r"\d ([^\W\d_]++)")
-CITED = re.compile(r"\[\d{1,3}(?:[,–\s-]+\d{1,3})*\]")
+COUNTED = re.compile(r"\d ([^\W\d_]++)")  # what a sentence counts: the word behind a number
+CITED = re.compile(r"\[\d{1,3}(?:[,–\s-]+\d{1,3})*\]")  # the number of a reference
 BLOCK = 512  # sentences compared with all others at a time
 
 
@@ -168,24 +155,18 @@ class Contradiction:
     about: str
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The contradictions that were found, and how many sentences and pairs of them were looked at."""
-
-    found: tuple[Contradiction, ...]
-    sentences: int = 0
-    pairs: int = 0
-
-
-async def contradictions(context: RunContext, documents: Sequence[Document]) -> Comparison:
-    """The clearest contradictions, at most `OF_PAIR` for two documents."""
-    each = max(6, min(OF_ONE, OF_ALL // max(1, len(documents))))
+async def contradictions(context: RunContext, documents: Sequence[Document]) -> tuple[list[Contradiction], str]:
+    """The clearest contradictions, at most `OF_PAIR` for two documents, and what was compared, in words."""
+    if len(documents) < 2:
+        return [], "Nothing was compared: fewer than two documents could be read."
+    each = max(6, min(OF_ONE, OF_ALL // len(documents)))
     sentences = [one for document in documents for one in disputable_sentences(document, each)]
-    if len({one.quote.doc_id for one in sentences}) < 2:
-        return Comparison((), len(sentences))
-    vectors = await context.tool_context.search_context.embedder.queries([one.statement.words for one in sentences])
-    near = nearest([one.quote.doc_id for one in sentences], vectors)
-    pairs = [*near, *same_measure(sentences, {pair[:2] for pair in near})]
+    owners = [one.quote.doc_id for one in sentences]
+    pairs: list[tuple[int, int, float]] = []
+    if len(set(owners)) > 1:
+        search_context = context.tool_context.search_context
+        pairs += nearest(owners, await search_context.embedder.queries([one.statement.words for one in sentences]))
+        pairs += same_measure(sentences, {pair[:2] for pair in pairs})
     found = await asyncio.to_thread(lambda: list(_disputes(sentences, pairs)))
     kept: list[Contradiction] = []
     couples: Counter[frozenset[str]] = Counter()
@@ -195,7 +176,11 @@ async def contradictions(context: RunContext, documents: Sequence[Document]) -> 
         if couples[couple] < OF_PAIR and not told & {left.quote, right.quote}:
             couples[couple] += 1
             kept.append(Contradiction(left.quote, right.quote, dispute.about))
-    return Comparison(tuple(kept[:MOST]), len(sentences), len(pairs))
+    kept = kept[:MOST]
+    return kept, (
+        f"{len(sentences):,} sentences of {len(documents):,} documents that have a figure or a date were held against each "
+        f"other by rule: {count_of(len(pairs), 'pair')} near in meaning, {len(kept):,} of them in contradiction."
+    )
 
 
 def disputable_sentences(document: Document, most: int) -> list[DisputableSentence]:
@@ -253,22 +238,17 @@ def same_measure(
     """Further pairs: sentences of two documents that count the same thing in mostly different words."""
     by_unit: dict[str, list[int]] = {}
     for place, one in enumerate(sentences):
-        for unit in _units(one.statement.words):
+        for unit in {stem_word(each) for each in COUNTED.findall(fold_case(one.statement.words))}:
             by_unit.setdefault(unit, []).append(place)
     terms = [frozenset(content_terms(one.statement.words)) for one in sentences]
     found = {
-        pair: len(terms[pair[0]] & terms[pair[1]])
+        (one, other): len(terms[one] & terms[other])
         for places in by_unit.values()
-        for pair in combinations(places, 2)
-        if sentences[pair[0]].quote.doc_id != sentences[pair[1]].quote.doc_id and pair not in known
+        for one, other in combinations(places, 2)
+        if sentences[one].quote.doc_id != sentences[other].quote.doc_id and (one, other) not in known
     }
     ranked = sorted((pair for pair, shared in found.items() if shared >= SHARED), key=lambda pair: (-found[pair], pair))
     return [(one, other, ALIKE) for one, other in ranked[:COMPARED]]
-
-
-def _units(words: str) -> set[str]:
-    """What a sentence counts: the words behind its numbers."""
-    return {stem_word(each) for each in COUNTED.findall(fold_case(words))}
 
 
 def are_same_template(ours: str, theirs: str) -> bool:

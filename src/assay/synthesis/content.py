@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from assay.answer.citations import Citation, quotes_of
 from assay.answer.render import MARKDOWN, claim_text, remarks
+from assay.core.events.describe import count_of
 from assay.core.printable import clean_text, one_line
 from assay.core.synthesis import (
     EXPERT,
@@ -63,7 +63,7 @@ NO_RELATIONS = "No relation between documents was found that quotations on both 
 NO_OTHERS = "No other relation between documents was found that quotations on both sides bear out."
 NO_CONTRADICTIONS = "No contradiction was found that quotations on both sides bear out."
 PRINTED = (  # names of this module that templates use
-    "KEPT MADE NO_RELATIONS NO_OTHERS NO_CONTRADICTIONS QUESTION_KINDS plural readability is_prose "
+    "KEPT MADE NO_RELATIONS NO_OTHERS NO_CONTRADICTIONS QUESTION_KINDS count_of readability is_prose "
     "has_kept omitted_claims byline"
 ).split()
 
@@ -88,7 +88,7 @@ class ComparisonTable:
 
     @property
     def lead(self) -> str:
-        more = f" {plural(self.left, 'question')} that one document alone answers: see under Questions."
+        more = f" {count_of(self.left, 'question')} that one document alone answers: see under Questions."
         return "What each document says to each question; an empty cell means that nothing was found." + (
             more if self.left else ""
         )
@@ -107,7 +107,7 @@ class CoverageTable:
         if not silent:
             return "Every document has at least one claim in the account."
         return (
-            f"{plural(silent, 'document')} of {len(self.rows)} {'has' if silent == 1 else 'have'} no claim in the account; "
+            f"{count_of(silent, 'document')} of {len(self.rows)} {'has' if silent == 1 else 'have'} no claim in the account; "
             "the reason stands in the last column."
         )
 
@@ -116,7 +116,7 @@ def title(account: Synthesis) -> str:
     """What the account is about: its focus, the theme of its plan, or the titles of the first documents."""
     first = [printable(each.title) for each in account.documents[:TITLES] if each.title]
     more = len(account.brief.documents) - len(first)
-    titles = "; ".join(first) + (f" and {plural(more, 'more document')}" if more else "")
+    titles = "; ".join(first) + (f" and {count_of(more, 'more document')}" if more else "")
     return printable(account.brief.focus) or printable(account.theme) or (titles if first else "Synthesis")
 
 
@@ -134,38 +134,36 @@ def subtitle(account: Synthesis) -> str:
     what = "A summary" if account.brief.pipeline is Pipeline.summary else "A synthesis"
     what = "A digest" if is_digest(account) else what
     on = f", made on {printable(account.made_on)}" if account.made_on else ""
-    return f"{what} of {plural(len(account.brief.documents), 'document')}{on}; {made_by(account)}."
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{what} of {count_of(len(account.brief.documents), 'document')}{on}; {made_by(account)}."
 
 
 def texts(account: Synthesis) -> tuple[tuple[str, Translation | None], ...]:
     """The audiences in requested order. The expert text has no translation and is always included."""
     made = {each.audience: each for each in account.translations}
-    wanted = [each for each in account.brief.audiences if each == EXPERT or each in made]
-    rest = [each for each in (EXPERT, *made) if each not in wanted]
-    return tuple((each, made.get(each)) for each in dict.fromkeys([*wanted, *rest]))
+    order = dict.fromkeys((*account.brief.audiences, EXPERT, *made))
+    return tuple((each, made.get(each)) for each in order if each == EXPERT or each in made)
 
 
 def narrative_remarks(notes: Footnotes) -> list[str]:
     """Remarks beside the claims. Contradictions are left out if they have a section of their own."""
-    account = notes.account
-    deep = account.brief.pipeline is Pipeline.synthesis
-    return remarks(replace(account.narrative, conflicts=()) if deep else account.narrative, notes.cited)
+    answer = notes.account.narrative
+    deep = notes.account.brief.pipeline is Pipeline.synthesis
+    return remarks(replace(answer, conflicts=()) if deep else answer, notes.cited)
 
 
 def contradictions(account: Synthesis) -> list[tuple[int, Relation]]:
-    """Contradictions with their positions among all relations, so that a relation has the same number everywhere."""
-    return [(n, each) for n, each in enumerate(account.relations, 1) if each.type is RelationType.contradiction]
+    return _numbered(account, RelationType.contradiction)
 
 
 def other_relations(account: Synthesis) -> dict[RelationType, list[tuple[int, Relation]]]:
     """All other relations by type, in legend order."""
-    numbered = list(enumerate(account.relations, 1))
-    kinds = {tie: [(n, each) for n, each in numbered if each.type is tie] for tie in TIES}
-    return {tie: own for tie, own in kinds.items() if own and tie is not RelationType.contradiction}
+    kinds = {tie: _numbered(account, tie) for tie in TIES if tie is not RelationType.contradiction}
+    return {tie: own for tie, own in kinds.items() if own}
+
+
+def _numbered(account: Synthesis, tie: RelationType) -> list[tuple[int, Relation]]:
+    """The relations of a type with their positions among all, so that a relation has the same number everywhere."""
+    return [(n, each) for n, each in enumerate(account.relations, 1) if each.type is tie]
 
 
 def comparison(notes: Footnotes) -> ComparisonTable:
@@ -194,35 +192,27 @@ def coverage(account: Synthesis) -> CoverageTable:
     return CoverageTable(["Document", *(name.capitalize() for name in names), "Why little or nothing"], rows)
 
 
-def type_counts(account: Synthesis) -> dict[str, int]:
-    """The number of relations of each type: from the diagnostics, otherwise counted."""
-    counted = account.diagnostics.types or Counter(str(each.type) for each in account.relations)
-    return {str(tie): counted.get(str(tie), 0) for tie in TIES}
-
-
 def method(account: Synthesis) -> list[tuple[str, str]]:
     """How the account was made and what it cost, as terms and descriptions."""
     brief, usage = account.brief, account.usage
     by = Counter(printable(each.by) or "rules" for each in account.relations)
-    rerankers = (
-        f"{APPROACHES[brief.approach]}, in documents too long to be read whole; of at most {plural(brief.pool, 'passage')} "
+    searched = (
+        f"{APPROACHES[brief.approach]}, in documents too long to be read whole; of at most {count_of(brief.pool, 'passage')} "
         f"that differ as much as they can, {brief.top} chosen by the reranker “{printable(brief.reranker)}”"
     )
     money = f"${usage.money:.4f}" if usage.money else "no price known"
     spent = (
-        f"{plural(usage.calls, 'call')} of a model, {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out, {money}; "
+        f"{count_of(usage.calls, 'call')} of a model, {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out, {money}; "
         f"{usage.seconds:,.0f} seconds"
         if usage.calls
         else "no call of a model"
     )
+    asked = f"{len(account.questions)}, {brief.questions} for each document at most"
     lines = [
         ("Pipeline", str(brief.pipeline)),
         ("Made by", made_by(account)),
-        (
-            "Questions",
-            f"{len(account.questions)}, {brief.questions} for each document at most" if account.models else "",
-        ),
-        ("Search", rerankers if account.models else ""),
+        ("Questions", asked if account.models else ""),
+        ("Search", searched if account.models else ""),
         ("Quotations", "each stands word for word in its document; each claim was checked against what it cites"),
         ("Compared", printable(account.pairing)),
         ("Relations told by", "; ".join(f"{who}: {count}" for who, count in sorted(by.items()))),
@@ -234,7 +224,7 @@ def method(account: Synthesis) -> list[tuple[str, str]]:
 
 def readability(found: Readability) -> str:
     return (
-        f"{plural(found.words, 'word')}, {found.sentence:.1f} to a sentence, "
+        f"{count_of(found.words, 'word')}, {found.sentence:.1f} to a sentence, "
         f"reading ease {found.ease:.0f}, grade {found.grade:.1f}"
     )
 
@@ -354,9 +344,6 @@ class Footnotes:
         below = printable(heading).removeprefix(citation.title).removeprefix(" › ")  # the title is printed beside it
         return " · ".join(part for part in (page, below) if part)
 
-    def where_of_side(self, side: RelationSide) -> str:
-        return " · ".join(filter(None, map(self.where, self.of_side(side))))
-
     def questions_of(self, relation: Relation) -> list[str]:
         """The questions that the two insights of a relation answer, without duplicates."""
         both = (self.question_of(side.insight) for side in (relation.left, relation.right))
@@ -378,24 +365,30 @@ def in_order(citations: Iterable[Citation]) -> list[Citation]:
 
 
 def footnotes(account: Synthesis, document: FindDocument = lambda _: None) -> Footnotes:
+    """The account with its citations numbered: first those of the narrative, then of the spine, relations and insights, at
+    last unused evidence. Equal spans share one number, whichever evidence contains them."""
     portraits = {each.doc_id: each for each in account.documents}
     evidence = {each.key: each for each in account.evidence}
-    return Footnotes(
-        account,
-        account.labels,
-        portraits,
-        evidence,
-        {each.id: each for each in account.questions},
-        {each.id: each for each in account.insights},
-        _numbered(account, evidence, portraits),
-        document,
-    )
+    questions = {each.id: each for each in account.questions}
+    insights = {each.id: each for each in account.insights}
+    cited: dict[tuple[str, Quote], Citation] = {}
+    spans: dict[Quote, Citation] = {}
+    for key, quote in _in_order(account, evidence):
+        if key in evidence:
+            new = _citation(len(spans) + 1, evidence[key], quote, portraits.get(quote.doc_id))
+            cited.setdefault((key, quote), spans.setdefault(quote, new))
+    return Footnotes(account, account.labels, portraits, evidence, questions, insights, cited, document)
+
+
+def _citation(number: int, own: Evidence, quote: Quote, of: Portrait | None) -> Citation:
+    title, authors, year = (printable(of.title), of.authors, of.year) if of else ("", (), None)
+    page, flagged = own.passage.page, own.flagged
+    return Citation(number, own.key, quote.doc_id, title or UNNAMED, authors, year, "", page, quote, flagged)
 
 
 def abstract(portrait: Portrait) -> str:
     """The abstract of a document as one paragraph, with an ellipsis where its sentences are not adjacent."""
-    text = ""
-    end = 0
+    text, end = "", 0
     for quote in portrait.abstract:
         text += (" " if quote.start - end <= NEXT else " … ") * bool(text) + printable(quote.text)
         end = quote.end
@@ -407,39 +400,8 @@ def printable(words: str) -> str:
     return UNENCODABLE.sub("\ufffd", one_line(clean_text(words)))
 
 
-def _numbered(
-    account: Synthesis, evidence: Mapping[str, Evidence], portraits: Mapping[str, Portrait]
-) -> dict[tuple[str, Quote], Citation]:
-    """Number the citations: first the narrative, then the spine, relations and insights, at last unused evidence."""
-    found: dict[tuple[str, Quote], Citation] = {}
-    spans: dict[Quote, Citation] = {}  # equal spans share one number, whichever evidence contains them
-    for key, quote in _in_order(account, evidence):
-        if key not in evidence:
-            continue
-        own = evidence[key]
-        portrait = portraits.get(quote.doc_id)
-        citation = spans.setdefault(
-            quote,
-            Citation(
-                len(spans) + 1,
-                key,
-                quote.doc_id,
-                (printable(portrait.title) if portrait else "") or UNNAMED,
-                portrait.authors if portrait else (),
-                portrait.year if portrait else None,
-                "",
-                own.passage.page,
-                quote,
-                own.flagged,
-            ),
-        )
-        found.setdefault((key, quote), citation)
-    return found
-
-
 def _in_order(account: Synthesis, evidence: Mapping[str, Evidence]):
-    claims = (*account.narrative.claims, *account.narrative.near, *(beat.claim for beat in account.spine))
-    for claim in claims:
+    for claim in (*account.narrative.claims, *account.narrative.near, *(beat.claim for beat in account.spine)):
         yield from quotes_of(claim, evidence)
     for relation in account.relations:
         yield from ((side.key, side.quote) for side in (relation.left, relation.right))
@@ -459,38 +421,20 @@ LINE_START = re.compile(r"^(?:[-+=]|\d+[.)](?=\s|$))")  # would start a list or 
 
 
 @cache
-def html_environment() -> Environment:
-    """For HTML and SVG."""
-    environment = _environment()
-    environment.finalize = _clean
-    environment.filters["fixed"] = lambda value, digits=1: f"{value:.{digits}f}"
-    environment.filters["short"] = lambda value: f"{value:g}"
-    return environment
-
-
-@cache
-def markdown_environment() -> Environment:
-    environment = _environment()
-    environment.finalize = _escape_markdown
-    return environment
-
-
-def _environment() -> Environment:
-    return Environment(
+def template(name: str) -> Template:
+    """A Markdown, HTML or SVG template."""
+    printed = (lambda words: Markup(md(words))) if name.endswith(".md") else printable
+    environment = Environment(
         loader=PackageLoader("assay.synthesis"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        finalize=lambda value: printed(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
     )
-
-
-def _clean(value: Any) -> Any:
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _escape_markdown(value: Any) -> Any:
-    return Markup(md(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+    environment.filters["fixed"] = lambda value, digits=1: f"{value:.{digits}f}"
+    environment.filters["short"] = lambda value: f"{value:g}"
+    return environment.get_template(name)
 
 
 def md(words: str) -> str:

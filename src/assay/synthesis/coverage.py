@@ -42,21 +42,13 @@ def ledger(run: Run) -> tuple[Coverage, ...]:
     drawn = Counter(insight.doc_id for insight in state.insights(run).values())
     related = Counter(side.doc_id for each in state.relations(run) for side in (each.left, each.right))
     passed = [claim for claim in run.checked.values() if claim.verdict is Verdict.supported]
-    claims_per_document = Counter(
-        doc for claim in passed for doc in {evidence[key] for key in claim.cites if key in evidence}
-    )
-    return tuple(
-        Coverage(
-            doc,
-            asked[doc],
-            gathered[doc],
-            noted[doc] or drawn[doc],
-            claims_per_document[doc],
-            related[doc],
-            _reason(run, doc, gathered[doc], claims_per_document[doc]),
-        )
-        for doc in state.brief(run).documents
-    )
+    told = Counter(doc for claim in passed for doc in {evidence[key] for key in claim.cites if key in evidence})
+    rows: list[Coverage] = []
+    for doc in state.brief(run).documents:
+        reason = _reason(run, doc, gathered[doc], told[doc])
+        insights = noted[doc] or drawn[doc]
+        rows.append(Coverage(doc, asked[doc], gathered[doc], insights, told[doc], related[doc], reason))
+    return tuple(rows)
 
 
 def _reason(run: Run, doc: str, evidence: int, claims: int) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from assay.agent.context import RunContext, run_in_order
 from assay.answer.claims import STATES
@@ -80,24 +80,16 @@ def fill_identity(identity: Identity, by: str, document: Document, portrait: Por
     """The portrait with its gaps filled from a model's reading, as far as the values occur in the beginning of the
     document, and with the name that sentences call it by."""
     beginning = document.text[:BEGINNING]
-    title, authors, year = "", (), ""
+    own: dict[str, Any] = {}
     if key_sentences.is_file_name(portrait.title, document):
-        title = _find_in_document(identity.title, beginning, LINE)
+        own["title"] = _find_in_document(identity.title, beginning, LINE)
     if not portrait.authors:
         named = (_find_in_document(each, beginning, BYLINE) for each in identity.authors[:AUTHORS])
-        authors = tuple(dict.fromkeys(each for each in named if is_name(each) or is_organisation(each)))
+        own["authors"] = tuple(dict.fromkeys(each for each in named if is_name(each) or is_organisation(each)))
     if not portrait.year and (found := YEAR.fullmatch(identity.year.strip())):
-        year = found[0] if re.search(rf"(?<!\d){found[0]}(?!\d)", beginning) else ""
-    portrait = replace(portrait, name=_usable_name(identity.name))
-    if not (title or authors or year):
-        return portrait
-    return replace(
-        portrait,
-        title=title or portrait.title,
-        authors=authors or portrait.authors,
-        year=year or portrait.year,
-        by=by,
-    )
+        own["year"] = found[0] if re.search(rf"(?<!\d){found[0]}(?!\d)", beginning) else ""
+    own = {key: value for key, value in own.items() if value}
+    return replace(portrait, name=_usable_name(identity.name), **own, by=by if own else portrait.by)
 
 
 def _usable_name(words: str) -> str:

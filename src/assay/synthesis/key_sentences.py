@@ -102,13 +102,12 @@ def _file(document: Document) -> str:
 
 def own_abstract(document: Document) -> tuple[Quote, ...]:
     """The document's own abstract, verbatim; if part of it addresses a model, the sentences without that part."""
-    if document.abstract is None or not document.text[slice(*document.abstract)].strip():
-        return ()
-    if not is_suspicious(document.text[slice(*document.abstract)]):
-        return (_quote(document, *document.abstract),)
-    start, end = document.abstract
-    spans = ((start + left, start + right) for left, right in split_sentences(document.text[start:end]))
-    return tuple(_quote(document, *span) for span in spans if not is_suspicious(document.text[slice(*span)]))
+    start, end = document.abstract or (0, 0)
+    whole = _quote(document, start, end)
+    if not is_suspicious(whole.text):
+        return (whole,) if whole.text.strip() else ()
+    parts = (_quote(document, start + left, start + right) for left, right in split_sentences(whole.text))
+    return tuple(each for each in parts if not is_suspicious(each.text))
 
 
 def _quote(document: Document, start: int, end: int) -> Quote:
@@ -161,14 +160,12 @@ def _choose(document: Document, found: Sequence[Sentence], worth: Mapping[int, f
     room = WORDS - _length(" ".join((own_title(document), *document.authors[:3])))
     chosen: set[int] = set()
     left = set(worth)
-
-    def run(at: int) -> set[int]:
-        return set(range(at - found[at].needs, at + 1))
+    run = {at: set(range(at - found[at].needs, at + 1)) for at in worth}  # each with what it leans on
 
     def value(at: int) -> float:
         again = 0.0 if found[at].leads else AGAIN * quoted[found[at].section]
         beside = BESIDE / (1 + found[at].leads) * bool({at - 1, at + 1} & chosen)
-        return worth[at] - again + beside - BROUGHT * (len(run(at) - chosen) - 1)
+        return worth[at] - again + beside - BROUGHT * (len(run[at] - chosen) - 1)
 
     while left:
         quoted = Counter(found[at].section for at in chosen)
@@ -179,7 +176,7 @@ def _choose(document: Document, found: Sequence[Sentence], worth: Mapping[int, f
         terms = frozenset(content_terms(words[at]))
         told = (frozenset(content_terms(words[one])) for one in chosen)
         same = any(len(terms & one) > ALIKE * max(1, min(len(terms), len(one))) for one in told)
-        more = chosen | run(at)
+        more = chosen | run[at]
         heads = {found[one].under for one in more}
         if not same and sum(map(_length, (*(words[one] for one in more), *heads))) <= room:
             chosen = more
@@ -203,9 +200,8 @@ def sentences(document: Document) -> list[Sentence]:
     alone = 2 * (longest[1] - longest[0]) > len(document.text)
     first, last = document.abstract or (longest if alone else (0, 0))
     named = frozenset(content_terms(" ".join((title, *document.authors))))
-    ordinary = (
-        lowercase_stems(document.text) if document.language != "de" else None
-    )  # German writes all nouns with capitals
+    # German writes all nouns with capitals.
+    ordinary = lowercase_stems(document.text) if document.language != "de" else None
     early, opened = EARLY, set[str]()
     begun = False  # nothing stands before the first sentence, so it leans on nothing
     for block in blocks:
@@ -284,17 +280,13 @@ OPENERS = (word_list("sentence_openers") | word_list("opening_words")) - frozens
 
 def is_sentence(words: str) -> bool:
     """Whether this is a sentence, by its form: not a question, heading, row, fragment, command, or line of names."""
-    if not ENDS.search(words) or not is_statement(words) or is_row(words) or words[0].islower():
+    if not ENDS.search(words) or not is_statement(words) or words[0].islower():
         return False
-    if is_suspicious(words) or is_command(words):
+    if is_table_row(words) or words.count(";") > 2 or is_suspicious(words) or is_command(words):
         return False
     parts = re.findall(r"[^\W_]+", words)
     named = sum(part[0].isupper() for part in parts)
     return is_unspaced_script(words) or (FEWEST <= len(parts) <= LONGEST and named < 0.5 * len(parts))
-
-
-def is_row(words: str) -> bool:
-    return is_table_row(words) or words.count(";") > 2
 
 
 def rows(document: Document) -> tuple[Quote, ...]:
@@ -311,13 +303,10 @@ def rows(document: Document) -> tuple[Quote, ...]:
     repeated = {at for (at, _), count in seen.items() if count > 1}
     rare = [sum(1 / seen[at, cell.text] for at, cell in enumerate(row.cells) if at in repeated) for row in kept]
     best = sorted(range(len(kept)), key=lambda at: -rare[at])
-    lines = [(kept[at].start, kept[at].end) for at in best] or [
-        match.span() for match in re.finditer(r"\S[^\n]*", document.text[:100_000])
-    ]
+    lines = [(kept[at].start, kept[at].end) for at in best]
+    lines = lines or [match.span() for match in re.finditer(r"\S[^\n]*", document.text[:100_000])]
     few = [told[place * len(told) // CELLS] for place in range(CELLS)] if len(told) > CELLS else told
-    chosen: list[tuple[int, int]] = []
-    for span in (*few, *lines[: ROWS if len(few) < ROWS else 0]):
-        words = document.text[slice(*span)]
-        if is_statement(words) and len(words.split()) <= LONGEST and not is_suspicious(words):
-            chosen.append(span)
-    return tuple(_quote(document, *span) for span in sorted(dict.fromkeys(chosen)))
+    spans = {*few, *lines[: ROWS if len(few) < ROWS else 0]}
+    quotes = (_quote(document, *span) for span in sorted(spans))
+    short = (each for each in quotes if len(each.text.split()) <= LONGEST)
+    return tuple(each for each in short if is_statement(each.text) and not is_suspicious(each.text))

@@ -3,7 +3,7 @@ document lookups, which check that the evidence is still valid."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,7 +15,7 @@ from assay.core.run import Run
 from assay.core.synthesis import Insight, Relation, RelationType
 from assay.core.types import Evidence
 from assay.language.injection import is_command
-from assay.models.cost import fit_to_tokens
+from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.synthesis import state
 
 NOTE, QUOTED = 90, 90  # tokens of a note and of the words it is about
@@ -43,6 +43,18 @@ class Material:
         said = f"{fit_to_tokens(point.note, NOTE)} — “{words}”" if point.note else f"“{words}”"
         return f"{self.numbers[id]} ({self.names[point.doc_id]}, key {point.claim.cites[0]}): {said}"
 
+    def cost(self, id: str) -> int:
+        """Tokens of a point in a prompt."""
+        return estimate_tokens(self.line(id)) + 1
+
+    def of_document(self, doc: str) -> tuple[str, ...]:
+        """The points of a document."""
+        return tuple(id for id, point in self.points.items() if point.doc_id == doc)
+
+    def documents_of(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """The documents of these points."""
+        return tuple(dict.fromkeys(self.points[id].doc_id for id in ids))
+
     @property
     def contradictions(self) -> tuple[Relation, ...]:
         """The contradictions that rules have found."""
@@ -58,13 +70,12 @@ def gather_material(run: Run, context: RunContext) -> Material:
         for each in state.points(run)
         if each.claim.cites and all(key in known for key in each.claim.cites) and not is_command(each.claim.words)
     }
-    relations = (each for each in state.relations(run) if each.left.key in known and each.right.key in known)
     return Material(
         labels=state.labels(run),
         names=document_names(run),
         points=points,
         numbers={id: number for number, id in enumerate(points, 1)},
-        relations=tuple(relations),
+        relations=tuple(each for each in state.relations(run) if {each.left.key, each.right.key} <= known.keys()),
         evidence=evidence,
         known=known,
         sources=labelled_sources(run, context),

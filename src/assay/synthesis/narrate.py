@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from pydantic import BaseModel
@@ -66,7 +67,11 @@ class WrittenPart:
 async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Yield one draft in which every document appears and both sides of every contradiction are told."""
     of = gather_material(run, context)
-    conflicts = tuple(Conflict(each.left.key, each.right.key, each.about) for each in _contradictions(of))
+    conflicts = tuple(
+        Conflict(each.left.key, each.right.key, each.about)
+        for each in of.relations
+        if each.type is RelationType.contradiction
+    )
     if not run.asked.has_model or not of.points:
         yield Drafted(_digest(run, of), Shape.list, conflicts)
         return
@@ -78,13 +83,8 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     written = [each async for each in run_in_order(work)]
     blocks = tuple(block for part in written for block in part.blocks)
     maker = combine_makers(part.maker for part in written)
-    blocks = with_contradictions(blocks, of)
-    blocks = with_every_document(blocks, of)
+    blocks = with_every_document(with_contradictions(blocks, of), of)
     yield Drafted(blocks, Shape.prose, conflicts, by=maker.by, fallback=maker.fallback)
-
-
-def _contradictions(of: Material) -> list[Relation]:
-    return [each for each in of.relations if each.type is RelationType.contradiction]
 
 
 def plan_of(run: Run, of: Material) -> tuple[Theme, ...]:
@@ -106,15 +106,9 @@ def parts(run: Run, of: Material, paragraphs: Sequence[Theme]) -> list[tuple[The
     """The paragraphs that are written in one request: all, if they fit. One that is too long by itself is cut."""
     room = budget(run) // 2  # the other half is for the passages themselves
     pieces = [
-        replace(theme, insights=tuple(piece))
-        for theme in paragraphs
-        for piece in pack(theme.insights, lambda id: _cost(of, id), room)
+        replace(theme, insights=tuple(piece)) for theme in paragraphs for piece in pack(theme.insights, of.cost, room)
     ]
-    return [tuple(part) for part in pack(pieces, lambda each: sum(_cost(of, id) for id in each.insights), room)]
-
-
-def _cost(of: Material, id: str) -> int:
-    return estimate_tokens(of.line(id)) + 1
+    return [tuple(part) for part in pack(pieces, lambda each: sum(map(of.cost, each.insights)), room)]
 
 
 # --- by a capable model ---------------------------------------------------------------------------------------------
@@ -126,18 +120,22 @@ async def _write(
     """Write one part of the text, and go over it once. Without a reply its points are quoted."""
     planned = state.spine(run) is not None and bool(paragraphs[0].name)
     reply = await _ask_model(run, context, of, part, paragraphs, PLANNED if planned else FREE)
-    ids = tuple(dict.fromkeys(id for theme in part for id in theme.insights))
+    ids = _told_in(part)
     if isinstance(reply, NoReply):
         return WrittenPart(_quoted(of, ids), stand_in(reply.why))
-    blocks = read_text(reply[0], of)
-    polished = await polish(run, context, of, blocks, ids)
+    polished = await polish(run, context, of, read_text(reply[0], of), ids)
     return WrittenPart(polished.blocks or _quoted(of, ids), combine_makers((Maker(reply[1]), polished.maker)))
+
+
+def _told_in(part: Sequence[Theme]) -> tuple[str, ...]:
+    """The points of a part of the plan."""
+    return tuple(dict.fromkeys(id for theme in part for id in theme.insights))
 
 
 async def _ask_model(
     run: Run, context: RunContext, of: Material, part: Sequence[Theme], paragraphs: Sequence[Theme], shape: str
 ) -> tuple[TextReply, str] | NoReply:
-    ids = tuple(dict.fromkeys(id for theme in part for id in theme.insights))
+    ids = _told_in(part)
     keys = list(dict.fromkeys(key for id in ids for key in of.points[id].claim.cites))
     return await context.ask(
         Role.write,
@@ -170,16 +168,16 @@ def build_prompt(
     """The values of the prompt `narrate`, in at most `room` tokens: the plan with its points, how they are related, and as
     much of the passages as fits."""
     focus = state.brief(run).focus
-    ids = {id for theme in part for id in theme.insights}
-    plan = _plan_lines(of, part, max(16, room // 2 // max(1, len(ids))))
-    others = [theme.name for theme in paragraphs if theme.name and not any(theme.name == own.name for own in part)]
+    ids = set(_told_in(part))
+    planned = fence(mark, "plan", _plan_lines(of, part, max(16, room // 2 // max(1, len(ids)))))
+    own = {"", *(theme.name for theme in part)}
+    others = [theme.name for theme in paragraphs if theme.name not in own]
     wanted = [f"The reader wants to know: {fit_to_tokens(focus, 80)}"] if focus else []
     if len(part) < len(paragraphs):
         listed = fence(mark, "the other paragraphs of the text", fit_to_tokens("\n".join(others), 200))
         wanted.append(f"{listed}\nThis is a part of the text: write only the paragraphs of the plan above.")
     wanted.append("Write the text.")
     relations = _relation_lines(of, ids, mark, room // 8)
-    planned = fence(mark, "plan", plan)
     used = sum(estimate_tokens(words) for words in (planned, relations, "\n".join(wanted))) + 8
     keys = {key for id in ids for key in of.points[id].claim.cites}
     evidence = [each for each in of.evidence if each.key in keys]
@@ -193,16 +191,12 @@ def build_prompt(
     }
 
 
-UNPLACED = "points without a place yet; tell them where they belong"
-
-
 def _plan_lines(of: Material, part: Sequence[Theme], each: int) -> str:
     lines: list[str] = []
+    unnamed = ["the thread of the whole", *["a topic of its own"] * len(part)]
+    unnamed[len(part) - 1] = "points without a place yet; tell them where they belong"
     for number, theme in enumerate(part, 1):
-        unnamed = (
-            UNPLACED if number == len(part) else "the thread of the whole" if number == 1 else "a topic of its own"
-        )
-        lines.append(f"Paragraph {number}: {theme.name or unnamed}")
+        lines.append(f"Paragraph {number}: {theme.name or unnamed[number - 1]}")
         lines += (f"  {fit_to_tokens(of.line(id), each)}" for id in theme.insights)
     return "\n".join(lines[1:] if len(part) == 1 and not part[0].name else lines)
 
@@ -292,12 +286,10 @@ def untold_points(of: Material, ids: Sequence[str], written: Sequence[Claim]) ->
 def polish_prompt(of: Material, blocks: Sequence[Block], untold: Sequence[str], mark: str, room: int) -> dict[str, str]:
     """The values of the prompt `polish`: the sentences, numbered, and the points that are not told yet."""
     lines: list[str] = []
-    number = 0
+    numbers = count(1)
     for place, block in enumerate(blocks, 1):
         lines.append(f"Paragraph {place}")
-        for claim in block.claims:
-            number += 1
-            lines.append(f"{number}: {' '.join(claim.words.split())}")
+        lines += (f"{next(numbers)}: {' '.join(claim.words.split())}" for claim in block.claims)
     left = "\n".join(of.line(id) for id in untold)
     points = f"Not told yet:\n{fence(mark, 'points', fit_to_tokens(left, room // 3))}\n\n" if untold else ""
     text = fit_to_tokens("\n".join(lines), max(16, room - estimate_tokens(points) - 40))
@@ -328,23 +320,22 @@ def read_polished(
         for sentence in paragraph.sentences[:SENTENCES]:
             numbers = [number for number in dict.fromkeys(sentence.sources) if number in written]
             added = [points[number] for number in dict.fromkeys(sentence.points) if number in points]
-            unchanged = not sentence.text.strip()
-            split = None if unchanged else _claims(sentence.text, [written[number] for number in numbers], added, of)
+            split = _claims(sentence.text, [written[number] for number in numbers], added, of)
             own += [written[number] for number in numbers if number not in told] if split is None else split
             told |= set(numbers)
         made.append(own)
-    first = 1
-    for at, block in enumerate(blocks):
-        lost = [written[number] for number in range(first, first + len(block.claims)) if number not in told]
-        first += len(block.claims)
-        if lost and made:
-            made[min(at, len(made) - 1)] += lost
+    places = (at for at, block in enumerate(blocks) for _ in block.claims)
+    for at, (number, claim) in zip(places, written.items(), strict=True):
+        if made and number not in told:
+            made[min(at, len(made) - 1)].append(claim)
     distinct = (tuple({claim.text: claim for claim in own}.values()) for own in made)
     return tuple(Block(own) for own in distinct if own) or tuple(blocks)
 
 
 def _claims(text: str, sources: Sequence[Claim], added: Sequence[Insight], of: Material) -> list[Claim] | None:
-    """The claims of one sentence, which cite what it is made from; None if it adds a fact."""
+    """The claims of one sentence, which cite what it is made from; None if it adds a fact or has no text."""
+    if not text.strip():
+        return None
     cites = dict.fromkeys(key for claim in (*sources, *(each.claim for each in added)) for key in claim.cites)
     words = [*(claim.words for claim in sources), *(f"{each.note}\n{each.claim.words}" for each in added)]
     known = "\n".join((*words, *of.names.values()))
@@ -363,28 +354,28 @@ def with_contradictions(blocks: tuple[Block, ...], of: Material) -> tuple[Block,
     """The text with both sentences of each contradiction that rules have found. One that a sentence tells, or two
     sentences of one paragraph, is not quoted again."""
     for each in of.contradictions:
-        if not _is_told(each, blocks):
-            both = (_quotation(each.left.key, each.left.quote), _quotation(each.right.key, each.right.quote))
-            told = {claim.quote for block in blocks for claim in block.claims if claim.quote}
-            if new := tuple(claim for claim in both if claim.quote not in told):
-                blocks = (*blocks, Block(new))
+        told = {claim.quote for block in blocks for claim in block.claims if claim.quote}
+        new = tuple(claim for claim in _both_sides(each) if claim.quote not in told)
+        if new and not _is_told(each, blocks):
+            blocks = (*blocks, Block(new))
     return blocks
 
 
 def _is_told(each: Relation, blocks: Sequence[Block]) -> bool:
     """Whether a paragraph cites both sides and has the values they disagree in."""
+    keys = {each.left.key, each.right.key}
     values = each.about.split(" / ") if " / " in each.about else []
     for block in blocks:
-        own = [claim for claim in block.claims if {each.left.key, each.right.key} & set(claim.cites)]
-        cited = {key for claim in own for key in claim.cites}
+        own = [claim for claim in block.claims if keys.intersection(claim.cites)]
         text = " ".join(claim.words for claim in own)
-        if {each.left.key, each.right.key} <= cited and all(value in text for value in values):
+        if keys.issubset(key for claim in own for key in claim.cites) and all(value in text for value in values):
             return True
     return False
 
 
-def _quotation(key: str, words: Quote) -> Claim:
-    return Claim("", (key,), quote=words)
+def _both_sides(each: Relation) -> tuple[Claim, Claim]:
+    left, right = (Claim("", (side.key,), quote=side.quote) for side in (each.left, each.right))
+    return left, right
 
 
 def with_every_document(blocks: tuple[Block, ...], of: Material) -> tuple[Block, ...]:
@@ -414,9 +405,8 @@ def _overlap(one: Quote | None, other: Quote | None) -> bool:
 
 def _digest(run: Run, of: Material) -> tuple[Block, ...]:
     """Both sentences of each contradiction, then the key sentences of each document under what it says of itself."""
-    own = {doc: [id for id, point in of.points.items() if point.doc_id == doc] for doc in of.labels}
-    told = (replace(block, heading=_heading(run, doc)) for doc in own for block in _quoted(of, own[doc]))
-    return (*_disagreeing(of), *told)
+    told = ((doc, block) for doc in of.labels for block in _quoted(of, of.of_document(doc)))
+    return (*_disagreeing(of), *(replace(block, heading=_heading(run, doc)) for doc, block in told))
 
 
 def _heading(run: Run, doc: str) -> str:
@@ -428,16 +418,14 @@ def _heading(run: Run, doc: str) -> str:
 
 
 def _disagreeing(of: Material) -> tuple[Block, ...]:
-    sides = [side for each in of.contradictions for side in (each.left, each.right)]
-    quoted = tuple(dict.fromkeys(_quotation(side.key, side.quote) for side in sides))
+    quoted = tuple(dict.fromkeys(claim for each in of.contradictions for claim in _both_sides(each)))
     return (Block(quoted, DISAGREE),) if quoted else ()
 
 
 async def _by_small_model(run: Run, context: RunContext, of: Material, conflicts: tuple[Conflict, ...]) -> Drafted:
     """A paragraph for each document by the model, and the contradictions as quotations before them. Only sentences that
     nearly repeat one of the document's will pass their check; the others become quotations."""
-    documents = [doc for doc in of.labels if any(point.doc_id == doc for point in of.points.values())]
-    work = (_write_document(run, context, of, doc) for doc in documents)
+    work = (_write_document(run, context, of, doc) for doc in of.labels if of.of_document(doc))
     written = [each async for each in run_in_order(work)]
     blocks = with_every_document((*_disagreeing(of), *(block for part in written for block in part.blocks)), of)
     maker = combine_makers(part.maker for part in written)
@@ -446,7 +434,7 @@ async def _by_small_model(run: Run, context: RunContext, of: Material, conflicts
 
 
 async def _write_document(run: Run, context: RunContext, of: Material, doc: str) -> WrittenPart:
-    ids = tuple(id for id, point in of.points.items() if point.doc_id == doc)
+    ids = of.of_document(doc)
     theme = Theme("", (doc,), ids)
     reply = await _ask_model(run, context, of, (theme,), (theme,), ONE)
     head = _heading(run, doc)

@@ -22,7 +22,7 @@ from assay.core.synthesis import Insight, Question, QuestionKind, Relation, Rela
 from assay.core.types import Claim, Verdict
 from assay.language import facts
 from assay.language.injection import is_suspicious
-from assay.models.cost import estimate_tokens, fit_to_tokens, pack
+from assay.models.cost import fit_to_tokens, pack
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
@@ -110,8 +110,8 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
     made += [*compared, Paired((), f"{paired.how if paired else ''} {_how(of, cut)}".strip())]
     maker = combine_makers(group.maker for group in planned)
     paragraphs = tuple(theme for group in planned for theme in _paragraphs(of, group, names))
-    themes = [names.get(group.reply.theme, "") for group in planned if group.reply]
-    theme = "; ".join(list(filter(None, themes))[:THEMES])
+    themes = [names[group.reply.theme] for group in planned if group.reply and group.reply.theme in names]
+    theme = "; ".join(themes[:THEMES])
     made.append(SpineWritten(theme, (), paragraphs, maker.by, maker.fallback))
     for event in state.unrecorded(run, made):
         yield event
@@ -122,33 +122,29 @@ def budget(run: Run) -> int:
 
 
 def _how(of: Material, cut: Sequence[Sequence[str]]) -> str:
-    documents = len({point.doc_id for point in of.points.values()})
-    together = (
-        "in one request" if len(cut) == 1 else f"in {len(cut):,} requests, each of documents that are near in meaning"
-    )
-    return f"{len(of.points):,} points of {documents:,} documents were compared by a model, {together}."
+    many = f"{len(of.points):,} points of {len(of.documents_of(of.points)):,} documents were compared by a model, "
+    if len(cut) == 1:
+        return f"{many}in one request."
+    return f"{many}in {len(cut):,} requests, each of documents that are near in meaning."
 
 
 async def group_points(of: Material, context: RunContext, room: int) -> list[tuple[str, ...]]:
     """The points that share a request: all, if they fit; otherwise those of documents that are near in meaning, along the
     direction in which they differ most."""
-    cost = {id: estimate_tokens(of.line(id)) + 1 for id in of.points}
-    if sum(cost.values()) <= room or not of.points:
+    if sum(map(of.cost, of.points)) <= room:
         return [tuple(of.points)]
-    own: dict[str, list[str]] = {}
-    for id, point in of.points.items():
-        own.setdefault(point.doc_id, []).append(id)
-    texts = [" ".join(of.points[id].claim.words for id in ids[:4]) for ids in own.values()]
+    own = [of.of_document(doc) for doc in of.documents_of(of.points)]
+    texts = [" ".join(of.points[id].claim.words for id in ids[:4]) for ids in own]
     vectors = np.asarray(await context.tool_context.search_context.embedder.queries(texts), dtype=np.float64)
     _, _, axes = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
     along = np.round((vectors - vectors.mean(axis=0)) @ axes[0], 6)  # smaller differences are noise
     along = along if along[0] <= 0 else -along
-    order = sorted(zip(along.tolist(), own.values(), strict=True), key=lambda each: each[0])
-    return list(map(tuple, pack((id for _, ids in order for id in ids), cost.__getitem__, room)))
+    order = sorted(zip(along.tolist(), own, strict=True), key=lambda each: each[0])
+    return list(map(tuple, pack((id for _, ids in order for id in ids), of.cost, room)))
 
 
 async def _ask_model(run: Run, context: RunContext, of: Material, points: tuple[str, ...], groups: int) -> _Group:
-    if len({of.points[id].doc_id for id in points}) < 2:
+    if len(documents := of.documents_of(points)) < 2:
         return _Group(points, None, Maker())
     reply = await context.ask(
         Role.write,
@@ -157,7 +153,7 @@ async def _ask_model(run: Run, context: RunContext, of: Material, points: tuple[
         lambda room: build_prompt(run, of, points, mark(run), room),
         check=_too_few(run, of, points) if groups == 1 else lambda _: "",
         schema=schema([of.numbers[id] for id in points]),
-        documents=sorted({of.points[id].doc_id for id in points}),
+        documents=sorted(documents),
         max_tokens=min(3500, max(900, state.window(run) // 3)),
     )
     if isinstance(reply, NoReply):
@@ -170,11 +166,8 @@ def build_prompt(run: Run, of: Material, points: Sequence[str], mark: str, room:
     focus = state.brief(run).focus
     each = max(16, (room - 200) // max(1, len(points)))
     lines = [fit_to_tokens(of.line(id), each) for id in points]
-    found = [
-        f"{of.numbers[one.left.insight]} and {of.numbers[one.right.insight]}"
-        for one in of.contradictions
-        if one.left.insight in points and one.right.insight in points
-    ]
+    sides = ((one.left.insight, one.right.insight) for one in of.contradictions)
+    found = [f"{of.numbers[one]} and {of.numbers[other]}" for one, other in sides if {one, other} <= set(points)]
     conflicts = f"Rules have found that these contradict each other: {'; '.join(found)}.\n" if found else ""
     return {
         "points": fence(mark, "points", "\n".join(lines)),
@@ -348,11 +341,8 @@ def _headings(of: Material, planned: Sequence[_Group]) -> dict[str, Claim]:
             claim = Claim(text, tuple(keys)[:CITES])
             if not text or words in found:
                 continue
-            if (
-                len(text) > most
-                or facts.missing_facts(text[0].lower() + text[1:], known, ordinary)
-                or is_suspicious(text)
-            ):
+            strange = facts.missing_facts(text[0].lower() + text[1:], known, ordinary)
+            if len(text) > most or strange or is_suspicious(text):
                 claim = unsupported(claim, "it is too long, gives orders, or names what no document has")
             elif words != theme and not facts.missing_facts(text, known, ordinary):
                 claim = replace(claim, verdict=Verdict.supported)
@@ -372,11 +362,7 @@ def _paragraphs(of: Material, group: _Group, names: Mapping[str, str]) -> list[T
     for each in (group.reply.paragraphs if group.reply else ())[:PARAGRAPHS]:
         ids = tuple(dict.fromkeys(by_number[number] for number in each.points if number in by_number))
         if ids:
-            found.append(Theme(names.get(each.topic, ""), _documents(of, ids), ids))
+            found.append(Theme(names.get(each.topic, ""), of.documents_of(ids), ids))
     told = {id for theme in found for id in theme.insights}
     rest = tuple(id for id in group.points if id not in told)
-    return [*found, *([Theme("", _documents(of, rest), rest)] if rest else [])]
-
-
-def _documents(of: Material, ids: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(of.points[id].doc_id for id in ids))
+    return [*found, *([Theme("", of.documents_of(rest), rest)] if rest else [])]

@@ -7,6 +7,7 @@ A point is kept only with words of its passage; what a model writes about it is 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -173,7 +174,8 @@ def requests(run: Run) -> list[tuple[Shown, ...]]:
     many = max(1, min(DOCUMENTS, state.window(run) // 3 // REPLY))
     found: list[tuple[Shown, ...]] = []
     for doc in [doc for doc in readable(run) if not done or doc in done[0].thin]:
-        parts = _parts(doc, _passages(run, doc, again=bool(done)), room)
+        passages = _passages(run, doc, again=bool(done))
+        parts = [Shown(doc, tuple(part)) for part in pack(passages, _cost, room) or [[]]]
         last = found[-1] if found else ()
         fits = len(parts) == 1 and last and len(last) < many and sum(each.cost for each in (*last, *parts)) <= room
         if fits and not any(each.cost > room // 2 and len(last) > 1 for each in parts):
@@ -186,40 +188,26 @@ def requests(run: Run) -> list[tuple[Shown, ...]]:
 def _passages(run: Run, doc: str, *, again: bool) -> list[Passage]:
     """The passages to show. In the second pass, what searches found beyond those that were read, if there is any.
     Passages with an order to a model are never shown."""
-    own = [each.passage for each in state.opened(run)[doc].found]
-    if again and (new := unseen_passages(run).get(doc)):
-        own = new
+    new = unseen_passages(run).get(doc) if again else None
+    own = new or [each.passage for each in state.opened(run)[doc].found]
     return [each for each in own if not is_command(each.text)]
 
 
 def unseen_passages(run: Run) -> dict[str, list[Passage]]:
     """What searches found beyond the passages that were read, by document."""
     seen = {each.passage.id for event in state.opened(run).values() for each in event.found}
-    found = {
-        each.passage.id: each.passage
-        for event in state.chosen_passages(run).values()
-        for each in event.found
-        if each.passage.id not in seen
-    }
+    chosen = (each.passage for event in state.chosen_passages(run).values() for each in event.found)
+    found = {each.id: each for each in chosen if each.id not in seen}
     own: dict[str, list[Passage]] = {}
     for passage in sorted(found.values(), key=lambda each: (each.doc_id, each.start)):
         own.setdefault(passage.doc_id, []).append(passage)
     return own
 
 
-def _parts(doc: str, passages: Sequence[Passage], room: int) -> list[Shown]:
-    return [Shown(doc, tuple(part)) for part in pack(passages, _cost, room) or [[]]]
-
-
 # --- the stage ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What one request gave for one document; None if the model gave nothing for it."""
-
-    reply: DocumentReply | None
-    maker: Maker
+_Reading = tuple[DocumentReply | None, Maker]  # what one request gave for one document; None if nothing
 
 
 async def read(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -233,16 +221,13 @@ async def read(run: Run, context: RunContext) -> AsyncIterator[Event]:
                 yield event
         return
     shown = [each for each in requests(run) if any(part.doc in due for part in each)]
-    left = {doc: sum(part.doc == doc for each in shown for part in each) for doc in due}
-    readings: dict[str, list[_Reading]] = {doc: [] for doc in due}
-    at = 0
+    left = Counter(part.doc for each in shown for part in each)
+    readings: dict[str, list[_Reading]] = {doc: [] for doc in left}
+    asked = iter(shown)
     async for results in run_in_order(_ask_model(run, context, each) for each in shown):
-        for part, reading in zip(shown[at], results, strict=True):
-            if part.doc in left:
-                readings[part.doc].append(reading)
-                left[part.doc] -= 1
-        at += 1
-        while due and not left[due[0]]:
+        for part, reading in zip(next(asked), results, strict=True):
+            readings[part.doc].append(reading)
+        while due and len(readings[due[0]]) == left[due[0]]:
             doc, due = due[0], due[1:]
             for event in await _settle(run, context, doc, readings[doc], document):
                 run = run.then(event)
@@ -253,7 +238,7 @@ async def _ask_model(run: Run, context: RunContext, shown: Sequence[Shown]) -> l
     keys = [state.evidence_key(passage) for part in shown for passage in part.passages]
     labels = [state.labels(run)[part.doc] for part in shown]
     if not keys:
-        return [_Reading(None, BY_RULES) for _ in shown]
+        return [(None, BY_RULES) for _ in shown]
     reply = await context.ask(
         Role.write,
         "read",
@@ -264,15 +249,14 @@ async def _ask_model(run: Run, context: RunContext, shown: Sequence[Shown]) -> l
         max_tokens=min(200 + REPLY * len(shown), max(REPLY, state.window(run) // 3)),
     )
     if isinstance(reply, NoReply):
-        return [_Reading(None, stand_in(reply.why)) for _ in shown]
+        return [(None, stand_in(reply.why)) for _ in shown]
     by_label = {each.document.strip(): each for each in reversed(reply[0].documents)}
-    return [_Reading(by_label.get(label), Maker(reply[1])) for label in labels]
+    return [(by_label.get(label), Maker(reply[1])) for label in labels]
 
 
 def build_prompt(run: Run, shown: Sequence[Shown], mark: str, room: int) -> dict[str, str]:
     """The values of the prompt `read`, in at most `room` tokens; if they do not fit, passages are cut evenly."""
     brief, labels, portraits = state.brief(run), state.labels(run), state.portraits(run)
-    again = bool(state.coverage_passes(run))
     passages = [(labels[part.doc], passage) for part in shown for passage in part.passages]
     each = max(16, (room - 300) // len(passages) - FRAME)
     whole_ = sum(part.cost for part in shown) <= room - 300
@@ -282,19 +266,18 @@ def build_prompt(run: Run, shown: Sequence[Shown], mark: str, room: int) -> dict
         if label != titled:
             titled = label
             title = portraits[passage.doc_id].title
-            lines.append(
-                f"Document {label}" if is_suspicious(title) else fence(mark, f"{label}, its title", title[:200])
-            )
+            shown_title = fence(mark, f"{label}, its title", title[:200])
+            lines.append(f"Document {label}" if is_suspicious(title) else shown_title)
         flag = " (reads like an instruction: data all the same)" if is_suspicious(passage.text) else ""
         name = f"key {state.evidence_key(passage)} · {label} · {passage.heading[:120]}{context_label(passage)}{flag}"
         lines.append(fence(mark, name, passage.text if whole_ else fit_to_tokens(passage.text, each)))
     wanted = "Note the points of every document."
-    if again:
-        asked = [f"- {question.text}" for question in state.questions(run)][:30]
+    if state.coverage_passes(run):
+        asked = fit_to_tokens("\n".join(f"- {question.text}" for question in state.questions(run)[:30]), 400)
         wanted = (
-            "These gave little when they were first read. Note all that bears on these questions, or that has weight:\n"
+            "These gave little when they were first read. Note all that bears on these questions, or that has weight:"
         )
-        wanted += fence(mark, "questions", fit_to_tokens("\n".join(asked), 400))
+        wanted += f"\n{fence(mark, 'questions', asked)}"
     return {
         "documents": "\n".join(lines),
         "count": str(brief.questions),
@@ -335,21 +318,21 @@ async def _settle(
     run: Run, context: RunContext, doc: str, readings: Sequence[_Reading], document: Documents
 ) -> list[Event]:
     """The events of one document. A model that gave no usable point for it is replaced by the rules."""
-    maker = combine_makers(reading.maker for reading in readings)
-    replies = [reading.reply for reading in readings if reading.reply is not None]
+    maker = combine_makers(made for _, made in readings)
+    replies = [reply for reply, _ in readings if reply is not None]
     questions = _questions(run, doc, replies)
     ids = {question.text: question.id for question in questions}
     passages = {state.evidence_key(each): each for each in _read_passages(run, doc)}
     points = _Points(run, doc, passages, document)
     inexact: list[str] = []
-    for point, of in [(point, reply) for reply in replies for point in reply.points]:
-        found = _locate(point, passages)
-        if found is None:
-            continue
-        claim, exact = found
-        points.add(claim, _note(point.text), ids.get(_own_question(of, point.question), ""))
-        if not exact and claim.cites[0] in points.evidence:
-            inexact.append(claim.cites[0])
+    for reply in replies:
+        own = dict(enumerate((ids.get(_question_text(each), "") for each in reply.questions), 1))
+        for point, found in ((each, _locate(each, passages)) for each in reply.points):
+            if found is not None:
+                claim, exact = found
+                points.add(claim, _note(point.text), own.get(point.question, ""))
+                if not exact and claim.cites[0] in points.evidence:
+                    inexact.append(claim.cites[0])
     if not points.drawn:
         return await _by_rule(run, context, doc, document, maker)
     events: list[Event] = []
@@ -457,10 +440,6 @@ def _questions(run: Run, doc: str, replies: Sequence[DocumentReply]) -> tuple[Qu
             found.setdefault(question_key(text), text)
     few = list(found.values())[: brief.questions]
     return tuple(Question(f"q{len(asked) + n}", text, kind, (doc,)) for n, text in enumerate(few, 1))
-
-
-def _own_question(reply: DocumentReply, number: int) -> str:
-    return _question_text(reply.questions[number - 1]) if 0 < number <= len(reply.questions) else ""
 
 
 def _question_text(words: str) -> str:

@@ -28,9 +28,8 @@ from assay.synthesis.content import (
     abstract,
     asset,
     footnotes,
-    html_environment,
     in_order,
-    markdown_environment,
+    template,
 )
 
 AUDIENCES = {EXPERT: "Expert", PLAIN: "Plain language", EXECUTIVE: "Executive"}
@@ -46,8 +45,7 @@ def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
     """The page. It is complete without its script. With the documents, a quotation has its own page and section."""
     values = _values(account, document)
     types = [each for each in TIES if any(found.type is each for found in account.relations)]
-    template = html_environment().get_template("page.html")
-    return template.render(
+    return template("page.html").render(
         values,
         policy=Markup(policy()),
         style=asset("page.css"),
@@ -62,7 +60,7 @@ def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
 
 def markdown(account: Synthesis, document: FindDocument = lambda _: None) -> str:
     """The whole account in one Markdown file; quotations are footnotes."""
-    text = markdown_environment().get_template("account.md").render(_values(account, document))
+    text = template("account.md").render(_values(account, document))
     if content.is_digest(account):  # sentences of one section share a note
         cited = set(re.findall(r"\[\^\d+\](?!:)", text))
         text = re.sub(r"^(\[\^\d+\]):.*\n", lambda note: note[0] if note[1] in cited else "", text, flags=re.M)
@@ -95,7 +93,7 @@ def _values(account: Synthesis, document: FindDocument) -> dict[str, Any]:
         "comparison": content.comparison(notes),
         "contradictions": content.contradictions(account),
         "other_relations": content.other_relations(account),
-        "counts": content.type_counts(account),
+        "counts": {str(tie): account.diagnostics.types.get(tie, 0) for tie in TIES},
         "cited": in_order(notes.cited.values()),
         "method": content.method(account),
         "anchors": {each.id: f"q{place}" for place, each in enumerate(account.questions, 1)},
@@ -117,28 +115,25 @@ def _values(account: Synthesis, document: FindDocument) -> dict[str, Any]:
     files = [("", file_name(uri), "the file could not be read") for uri in account.narrative.unread]
     values["unread"] = list(dict.fromkeys((*rows, *files))) if digest else []
     values["comparison_labels"] = [notes.label(doc) for doc in values["comparison"].documents]
-    return values | {
-        "headings": _headings(notes, values, others, differing),
-        "relations_open": others <= OPEN_RELATIONS,
-    }
+    values["relations_open"] = others <= OPEN_RELATIONS
+    return values | {"headings": _headings(account, values, others, differing)}
 
 
-def _headings(notes: Footnotes, values: dict[str, Any], others: int, differing: bool) -> dict[str, str]:
+def _headings(account: Synthesis, values: dict[str, Any], others: int, differing: bool) -> dict[str, str]:
     """The non-empty sections in order: id → heading. A digest has what it quotes, what differs, and what was not read."""
-    account, found = notes.account, notes.account.diagnostics
-    told = not values["is_digest"]
+    found, told = account.diagnostics, not values["is_digest"]
     differ = f"{'Contradictions' if told else DISAGREE} ({len(values['contradictions'])})"
     return {
         id: heading
         for id, heading, present in (
-            *([("contradictions", differ, differing)] if not told else ()),
+            ("contradictions", differ, differing and not told),
             ("account", "The account", True),
             ("spine", "Theme and plan", account.theme or values["named_themes"]),
             ("left-out", "Left out", account.left_out),
             ("coverage", "Coverage", told and account.ledger),
             ("map", "Map of relations", values["is_related"]),
             ("comparison", "Comparison", values["comparison"].rows),
-            *([("contradictions", differ, differing)] if told else ()),
+            ("contradictions", differ, differing and told),
             ("unread", "Could not be read", values["unread"]),
             ("relations", f"Other relations ({others})", values["is_related"]),
             ("questions", f"Questions ({len(account.questions)})", account.questions),
@@ -178,19 +173,15 @@ def svg(account: Synthesis) -> Markup:
     notes = footnotes(account)
     circle = place_on_circle(map_labels(account, notes))
     left, top, right, bottom = circle.bounds()
-    picture = (
-        html_environment()
-        .get_template("chart.svg")
-        .render(
-            account=account,
-            notes=notes,
-            circle=circle,
-            box=(left - MARGIN, top - MARGIN, right - left + 2 * MARGIN, bottom - top + 2 * MARGIN),
-            style=asset("chart.css"),
-            edges=_edges(account, circle),
-            related={doc for each in account.relations for doc in _pair(each)},
-            ALONE=ALONE,
-        )
+    picture = template("chart.svg").render(
+        account=account,
+        notes=notes,
+        circle=circle,
+        box=(left - MARGIN, top - MARGIN, right - left + 2 * MARGIN, bottom - top + 2 * MARGIN),
+        style=asset("chart.css"),
+        edges=_edges(account, circle),
+        related={doc for each in account.relations for doc in _pair(each)},
+        ALONE=ALONE,
     )
     return Markup(picture)
 

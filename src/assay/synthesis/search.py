@@ -3,7 +3,7 @@ passages; or, by setting, a short agent run for each question."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from assay.agent import loop
@@ -56,30 +56,19 @@ def open_questions(run: Run) -> tuple[Question, ...]:
 
 async def search(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Yield what was found for each question that has not been searched for yet."""
-    brief, within = state.brief(run), searched_documents(run)
-    if brief.approach is Approach.agent:
-        work = (_research_question(run, context, question, within) for question in open_questions(run))
-        async for event in run_in_order(work):
-            yield event
-        return
-    work = (_search_question(context, brief, question, within) for question in open_questions(run))
-    async for event in run_in_order(work, AT_ONCE):
+    within, questions = searched_documents(run), open_questions(run)
+    if state.brief(run).approach is Approach.agent:
+        found = run_in_order(_research_question(run, context, each, within) for each in questions)
+    else:
+        found = run_in_order((_search_question(run, context, each, within) for each in questions), AT_ONCE)
+    async for event in found:
         yield event
 
 
-async def _search_question(
-    context: RunContext, brief: Brief, question: Question, within: Sequence[str]
-) -> PassagesChosen:
-    search_context = replace(
-        context.tool_context.search_context,
-        reranker=None,
-        diversity=DIVERSITY,
-        per_document=0,
-        pool=max(context.tool_context.search_context.pool, brief.pool),
-    )
-    hits = await retrieve(
-        search_context, question.text, brief.pool, context.tool_context.scope(), In("doc", tuple(within))
-    )
+async def _search_question(run: Run, context: RunContext, question: Question, within: Sequence[str]) -> PassagesChosen:
+    brief, able = state.brief(run), context.tool_context.search_context
+    able = replace(able, reranker=None, diversity=DIVERSITY, per_document=0, pool=max(able.pool, brief.pool))
+    hits = await retrieve(able, question.text, brief.pool, context.tool_context.scope(), In("doc", tuple(within)))
     ranked = {
         name: await _select_passages(context, brief, question, hits, name)
         for name in dict.fromkeys((brief.reranker, *brief.compare))
@@ -95,7 +84,10 @@ async def _select_passages(
     context: RunContext, brief: Brief, question: Question, hits: Sequence[Hit], name: str
 ) -> list[Hit]:
     reranker = _reranker(context, name)
-    ranked = await reranker.rerank(question.text, hits) if reranker and hits else _by_fused_score(hits)
+    if reranker and hits:
+        ranked = await reranker.rerank(question.text, hits)
+    else:  # the pool itself is ordered by diversity
+        ranked = sorted(hits, key=lambda hit: (-hit.scores.get("fused", 0.0), hit.passage.id))
     most = brief.top * (READ_MORE if name == "llm" else 1)
     return list(capped(ranked, OF_ONE if len(brief.documents) > 1 else 0)[:most])
 
@@ -105,20 +97,22 @@ def _reranker(context: RunContext, name: str) -> Reranker | None:
     return late_interaction(search.embedder) if name in ("late", "llm") else search.reranker if name == "set" else None
 
 
-def _by_fused_score(hits: Sequence[Hit]) -> list[Hit]:
-    """Order by fused search score. The pool itself is ordered by diversity."""
-    return sorted(hits, key=lambda hit: (-hit.scores.get("fused", 0.0), hit.passage.id))
-
-
 # --- by the agent ---------------------------------------------------------------------------------------------------
 
 
 async def _research_question(
     run: Run, context: RunContext, question: Question, within: Sequence[str]
 ) -> PassagesChosen:
-    """Run the agent briefly for one question, in memory; its model replies are recorded in the synthesis. After a
-    resume the same steps are taken again, and no recorded request is repeated."""
-    assert context.meter is not None
+    """Run the agent briefly for one question, in memory; of its events only the model replies are recorded in the
+    synthesis. After a resume the same steps are taken again, and no recorded request is repeated."""
+    meter = context.meter
+    assert meter is not None
+
+    def record(run: Run, event: Event) -> Run:
+        if isinstance(event, ModelReplied):
+            meter.record(event)
+        return run.then(event)
+
     asked = replace(
         run.asked,
         question=question.text,
@@ -130,7 +124,7 @@ async def _research_question(
     )
     own = replace(
         context,
-        record=_record_replies(context),
+        record=record,
         limits=replace(context.limits, rounds=ROUNDS[Mode.quick]),
         hops=HOP_SETTINGS[Mode.quick],
     )
@@ -142,20 +136,6 @@ async def _research_question(
         if isinstance(event, Stopped):
             break
     kept = {each.passage.id for each in child.evidence}
-    found = tuple({each.passage.id: each for each in child.found if each.passage.id in kept}.values())
-    considered = len({each.passage.id for each in child.found})
-    return PassagesChosen(question.id, found, considered, "agent", searched=child.searched)
-
-
-def _record_replies(context: RunContext) -> Callable[[Run, Event], Run]:
-    """Records only the model replies of a short run in the synthesis; its other events are represented by what it
-    found."""
-    meter = context.meter
-    assert meter is not None
-
-    def record(run: Run, event: Event) -> Run:
-        if isinstance(event, ModelReplied):
-            meter.record(event)
-        return run.then(event)
-
-    return record
+    considered = {each.passage.id: each for each in child.found}
+    found = tuple(each for id, each in considered.items() if id in kept)
+    return PassagesChosen(question.id, found, len(considered), "agent", searched=child.searched)

@@ -54,15 +54,11 @@ def _quote_instead(run: Run, dropped: Revised, context: RunContext) -> Revised:
         for side in (each.left, each.right)
         if {each.left.key, each.right.key} & set(gone.cites) and side.key not in cited
     }
-    quotes = [*disputed.items()]
-    quotes += [
-        (key, evidence[key].quote) for key in gone.cites if key in evidence and evidence[key].quote.doc_id not in spoken
-    ]
-    for key, words in quotes:
+    unspoken = [key for key in gone.cites if key in evidence and evidence[key].quote.doc_id not in spoken]
+    for key, words in (*disputed.items(), *((key, evidence[key].quote) for key in unspoken)):
         if key in evidence and words != gone.quote:
-            return Revised(
-                dropped.place, Claim("", (key,), quote=words), f"the document's own words, since {gone.why}", RULES
-            )
+            why = f"the document's own words, since {gone.why}"
+            return Revised(dropped.place, Claim("", (key,), quote=words), why, RULES)
     return dropped
 
 

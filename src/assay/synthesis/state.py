@@ -24,7 +24,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.synthesis import Brief, Insight, Portrait, Question, Relation, Translation
-from assay.core.types import Evidence, Passage
+from assay.core.types import Passage
 from assay.language.identify import identify_language
 from assay.models.ask import UNKNOWN_WINDOW
 from assay.models.llm import Role
@@ -75,13 +75,9 @@ def portraits(run: Run) -> dict[str, Portrait]:
     return {event.portrait.doc_id: event.portrait for event in _events_of(run, Described)}
 
 
-def merges(run: Run) -> tuple[Merged, ...]:
-    return _events_of(run, Merged)
-
-
 def questions(run: Run) -> tuple[Question, ...]:
     """The questions of all passes, each once: a stage that was stopped and taken up again records them again."""
-    return tuple({question.id: question for event in merges(run) for question in event.questions}.values())
+    return tuple({question.id: question for event in _events_of(run, Merged) for question in event.questions}.values())
 
 
 def chosen_passages(run: Run) -> dict[str, PassagesChosen]:
@@ -94,24 +90,14 @@ def opened(run: Run) -> dict[str, PassagesChosen]:
     return {event.document: event for event in _events_of(run, PassagesChosen) if event.document}
 
 
-def gathered_evidence(run: Run) -> dict[str, Gathered]:
-    return {event.question: event for event in _events_of(run, Gathered) if event.question}
-
-
-def evidence_by_question(run: Run) -> dict[str, tuple[Evidence, ...]]:
-    """The evidence of each question, best first. A span that answers two questions is one piece of evidence."""
-    known = {each.key: each for each in run.evidence}
-    return {
-        question: tuple(sorted((known[each.key] for each in event.evidence), key=lambda each: (-each.score, each.key)))
-        for question, event in gathered_evidence(run).items()
-    }
-
-
 def answers(run: Run) -> dict[str, tuple[str, ...]]:
-    """Question → the evidence that answers it: what its insights cite, or what was weighed for it."""
-    found: dict[str, dict[str, None]] = {
-        question: dict.fromkeys(each.key for each in own) for question, own in evidence_by_question(run).items()
-    }
+    """Question → the evidence that answers it: what its insights cite, or, in older runs, what was weighed for it."""
+    score = {each.key: each.score for each in run.evidence}
+    found: dict[str, dict[str, None]] = {}
+    for event in _events_of(run, Gathered):
+        if event.question:
+            keys = (each.key for each in event.evidence)
+            found[event.question] = dict.fromkeys(sorted(keys, key=lambda key: (-score[key], key)))
     for insight in insights(run).values():
         if insight.question:
             found.setdefault(insight.question, {}).update(dict.fromkeys(insight.claim.cites))
