@@ -213,9 +213,9 @@ def test_the_facts_of_cells_prove_themselves():
     claim = cells.own_facts(Claim("Wrong.", (ONE,), cells=(SALES, BEFORE)), EVIDENCE, SOURCES.tables)
     assert claim is not None and claim.derived is not None and claim.derived.rule is Derivation.facts
     assert claim.text.startswith("Net sales, 2021, Harrow Tides plc: $35,355 (in millions); Net sales, 2020,")
-    assert judge.JUDGE.verify(claim, EVIDENCE, DOCUMENTS.get).verdict is Verdict.supported
+    assert judge.verify(claim, EVIDENCE, DOCUMENTS.get).verdict is Verdict.supported
     altered = replace(claim, text=claim.text.replace("35,355", "35,356"))
-    assert judge.JUDGE.verify(altered, EVIDENCE, DOCUMENTS.get).verdict is Verdict.unsupported
+    assert judge.verify(altered, EVIDENCE, DOCUMENTS.get).verdict is Verdict.unsupported
 
 
 # --- what the writer replies ----------------------------------------------------------------------------------------

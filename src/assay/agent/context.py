@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS
-from assay.answer.checking.judge import JUDGE, Judge
 from assay.answer.claims import Sources
 from assay.answer.weigh import Assessor, BatchLimits
 from assay.core.events import Event, Mode, ModelReplied, Narrowed, Stopped, StopReason, Withheld
@@ -159,7 +158,6 @@ class RunContext:
     limits: Limits = field(default_factory=Limits)
     hops: HopSettings = field(default_factory=HopSettings)
     meter: Meter | None = None
-    judge: Judge = JUDGE
     glossary: Glossary = field(default_factory=load_glossary)
     tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
     width: BatchLimits = field(default_factory=BatchLimits)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from assay.answer.checking.claim_rules import follows_instruction
-from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
+from assay.answer.checking.judge import Documents, sources_of, verify
 from assay.answer.claims import accept_gap, known_words
 from assay.answer.extracts import FOUND
 from assay.core.events import BUDGETS, RULES, Claimed, Described, Drafted, Judged, Route, StopReason, Task, fallbacks
@@ -222,11 +222,11 @@ class DeliveryGuard:
     verify: Callable[[Claim], Claim]  # by the judge's rules, once for equal claims
 
 
-def delivery_guard(run: Run, document: Documents, judge: Judge = JUDGE) -> DeliveryGuard:
+def delivery_guard(run: Run, document: Documents) -> DeliveryGuard:
     passages = tuple(dict.fromkeys(found.passage.text for found in run.found))
     document = cache(document)
-    verify = cache(lambda claim: judge.verify(claim, run.evidence, document))
-    return DeliveryGuard(run.checked, run.evidence, document, passages, verify)
+    verified = cache(lambda claim: verify(claim, run.evidence, document))
+    return DeliveryGuard(run.checked, run.evidence, document, passages, verified)
 
 
 def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
@@ -246,11 +246,11 @@ def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
     return f"“{claim.words}”: {again.why}"
 
 
-def find_faults(answer: Answer, run: Run, document: Documents, judge: Judge = JUDGE) -> list[str]:
+def find_faults(answer: Answer, run: Run, document: Documents) -> list[str]:
     """The faults of an answer. Every claim must have been checked in this run and be supported, every key must be
     evidence of this run, every quotation must be in its document, both sides of a conflict must be cited, and content
     that is not from the documents must be labelled."""
-    return guarded_faults(answer, run, delivery_guard(run, document, judge))
+    return guarded_faults(answer, run, delivery_guard(run, document))
 
 
 def guarded_faults(answer: Answer, run: Run, guard: DeliveryGuard) -> list[str]:
@@ -294,14 +294,14 @@ class Statement:
     opinion: bool = False
 
 
-def statements(run: Run, document: Documents, judge: Judge = JUDGE) -> tuple[Statement, ...]:
+def statements(run: Run, document: Documents) -> tuple[Statement, ...]:
     """What a model has written so far, in order. Only what passed its check and would be delivered is in words; one side of a
     conflict only together with the other, and an opinion only beside facts. A later event may change any of it."""
     if run.delivered or (run.draft or Drafted((), Shape.list, by="")).by == RULES:
         return ()
     if run.judgement is not None and run.judgement.beside:
         return ()
-    guard = delivery_guard(run, document, judge)
+    guard = delivery_guard(run, document)
     good = {place: claim for place, claim in guard.checked.items() if not find_fault(place, claim, guard)}
     written = sorted(run.claimed.values(), key=lambda event: event.place)
     known = whole_claims(run.draft) if run.draft else written

@@ -15,8 +15,18 @@ from assay.answer import compose
 from assay.answer import draft as drafting
 from assay.answer import revise as revising
 from assay.answer.checking import cells
-from assay.answer.checking.claim_rules import unsupported
-from assay.answer.checking.judge import Judgement, JudgeRequest, agree, batches, unchanged_evidence
+from assay.answer.checking.claim_rules import by_rule, unsupported
+from assay.answer.checking.judge import (
+    Judgement,
+    JudgeRequest,
+    agree,
+    batches,
+    by_model,
+    needs_model,
+    unchanged_evidence,
+    verify,
+    without_model,
+)
 from assay.answer.claims import Sources
 from assay.core.events import (
     RULES,
@@ -72,10 +82,10 @@ async def _verdicts(run: Run, context: RunContext) -> AsyncIterator[Event]:
     settled = dict(before.checked)
     for place, claim in before.unchecked:
         judged = ruled(place, claim)
-        if capable and context.judge.needs_model(judged):
+        if capable and needs_model(judged):
             open_.append((place, judged))
         else:
-            settled[place] = judged if capable else context.judge.without_model(judged)
+            settled[place] = judged if capable else without_model(judged)
             if place in unchecked:
                 yield Checked(place, settled[place])
     if not capable:
@@ -123,9 +133,9 @@ def by_code(run: Run, context: RunContext) -> Callable[[int, Claim], Claim]:
 
     def ruled(place: int, claim: Claim) -> Claim:
         if claim.quote is not None or claim.derived is not None:
-            return context.judge.verify(claim, run.evidence, document)
-        judged = context.judge.by_rule(claim, standing, sources)
-        asks = not small and place not in run.revised and not claim.edited and context.judge.needs_model(judged)
+            return verify(claim, run.evidence, document)
+        judged = by_rule(claim, standing, sources)
+        asks = not small and place not in run.revised and not claim.edited and needs_model(judged)
         why = cells.without_cell(judged, standing, sources.tables) if asks else ""
         return unsupported(judged, why) if why else judged
 
@@ -216,8 +226,8 @@ async def judge_claims(
 ) -> list[Claim]:
     """Claims beside those of a draft with their verdicts. `documents_of` a claim are those that it was made from; headings
     and the writer's arguments are by index."""
-    ruled = [context.judge.by_rule(claim, evidence, sources) for claim in claims]
-    open_ = [at for at, claim in enumerate(ruled) if context.judge.needs_model(claim)]
+    ruled = [by_rule(claim, evidence, sources) for claim in claims]
+    open_ = [at for at, claim in enumerate(ruled) if needs_model(claim)]
     for batch in batches([ruled[at] for at in open_], evidence, judge_window(run)):
         places = open_[batch.start : batch.stop]
         request = JudgeRequest(
@@ -226,9 +236,7 @@ async def judge_claims(
             headings=frozenset(index for index, at in enumerate(places) if at in headings),
         )
         documents = sorted({doc for at in places for doc in documents_of(claims[at])})
-        judgement = await context.judge.by_model(
-            request, evidence, sources, context.ask, mark=mark(run), documents=documents
-        )
+        judgement = await by_model(request, evidence, sources, context.ask, mark=mark(run), documents=documents)
         for at, claim in zip(places, judgement.claims, strict=True):
             ruled[at] = claim
     return ruled
@@ -314,7 +322,7 @@ def _read_whole(run: Run, context: RunContext) -> tuple[str, ...]:
 
 
 async def _ask(run: Run, context: RunContext, request: JudgeRequest, role: Role) -> Judgement:
-    return await context.judge.by_model(
+    return await by_model(
         request,
         run.evidence,
         context.sources(run),
@@ -341,7 +349,7 @@ async def deliver(
     run: Run, context: RunContext, complete: Callable[[Answer], Answer] = lambda answer: answer
 ) -> AsyncIterator[Event]:
     """Yield the answer, or `Failed` if anything in it fails the final check. `complete` says what else is missing."""
-    guard = compose.delivery_guard(run, context.document, context.judge)
+    guard = compose.delivery_guard(run, context.document)
     answer = complete(compose.guarded_answer(run, guard, context.titles(run), context.unreadable()))
     if wrong := compose.guarded_faults(answer, run, guard):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
