@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.agent import prompt_window
-from assay.agent.steps.decide import already_called, same_call
+from assay.agent.steps.decide import same_call
 from assay.answer.weigh import evidence_key, quote
 from assay.core.events import (
     Asked,
@@ -195,7 +195,6 @@ CALL = Call("c1", "search", {"query": "height of the tower", "k": 8})
 def test_a_call_is_the_same_but_for_the_order_and_form_of_its_words(tool: str, given: dict[str, Any], same: bool):
     other = Call("c2", tool, given)
     assert same_call(CALL, other) is same_call(other, CALL) is same
-    assert already_called(asked().then(Decided((CALL,), "")), other) is same
 
 
 def test_calls_of_nothing_but_small_words_are_told_apart_by_the_words():

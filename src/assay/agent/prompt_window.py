@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from assay.agent.toolbox import TOOLS
-from assay.core.events import Call, Compacted, Decided, HistorySummarised, Judged, Resumed
+from assay.core.events import Call, Compacted, Decided, HistorySummarised, Resumed
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Evidence, Exchange, PlanStep
@@ -43,9 +43,7 @@ def wanted_parts(run: Run) -> tuple[str, ...]:
     """What to look for beside the question itself: the plan's steps, as far as they can be stated yet, and what the
     last judgement or the draft's critique calls missing."""
     steps = [fill_placeholders(step.question, run) for step in (run.plan.steps if run.plan else ())]
-    judged = run.judged
-    wanted = [step for step in steps if not PLACEHOLDER.search(step)]
-    wanted += [each for each in (reopening_request(run), *(judged.missing if judged else ())) if each]
+    wanted = [step for step in steps if not PLACEHOLDER.search(step)] + missing_parts(run)
     return tuple(dict.fromkeys(each for each in wanted if each != run.question))
 
 
@@ -147,11 +145,14 @@ def _latest(lines: Sequence[str], room: int) -> list[str]:
 
 def render_missing(run: Run) -> str:
     """What is still missing: as judged, as named by the draft's gap, or as requested by a person."""
-    judged: Judged | None = run.judged
-    wanted = list(judged.missing) if judged else []
-    wanted = [each for each in (reopening_request(run), *wanted) if each]
+    wanted = missing_parts(run)
     wanted += [f"support for what an earlier draft said: {claim.words} ({claim.why})" for claim in run.objections]
     return "Still missing:\n" + fence(fence_mark(run.id), "missing", "\n".join(wanted)) if wanted else ""
+
+
+def missing_parts(run: Run) -> list[str]:
+    """What is missing, as named by the draft's gap, as requested by a person, or as judged."""
+    return [each for each in (reopening_request(run), *(run.judged.missing if run.judged else ())) if each]
 
 
 def reopening_request(run: Run) -> str:

@@ -290,6 +290,7 @@ async def judge_group(
     second time, in another order and without the first verdicts. Without a reply they stay open."""
     opinions, headings = compose.opinions(run), compose.headings(run)
     kept = {place: each.why for place, each in run.revised.items() if each.cause is RevisionCause.kept}
+    examined = compose.with_titles(run.examined, context.titles(run))
     request = JudgeRequest(
         tuple(claim for _, claim in group),
         run.question if last else "",
@@ -299,38 +300,27 @@ async def judge_group(
         frozenset(index for index, (place, _) in enumerate(group) if place in headings),
         run.asked.today,
         context.glossary,
-        _read_whole(run, context) if last else (),
+        examined.whole if last and examined else (),
         frozenset(key for claim in accepted for key in claim.cites) if last else frozenset(),
     )
-    first = await _ask(run, context, request, Role.check)
+
+    async def ask(request: JudgeRequest, role: Role) -> Judgement:
+        documents, sources = evidence_documents(run), context.sources(run)
+        return await by_model(
+            request, run.evidence, sources, context.ask, mark=mark(run), documents=documents, role=role
+        )
+
+    first = await ask(request, Role.check)
     reviewed = run.asked.stakes is not Stakes.normal or run.asked.reviewed
     if first.by == RULES or not (run.asked.mode is Mode.thorough or reviewed):
         return first
     other = Role.judge if context.other_model(Role.check, Role.judge) else Role.check
-    again = await _ask(run, context, _reversed(request), other)
+    again = await ask(_reversed(request), other)
     if again.by == RULES:
         return first
     pairs = zip(first.claims, reversed(again.claims), strict=True)
     claims = tuple(agree(one, two, mark=context.marks_disagreement) for one, two in pairs)
     return replace(first, claims=claims)
-
-
-def _read_whole(run: Run, context: RunContext) -> tuple[str, ...]:
-    """Titles of the documents that a question about a set was followed through to their end."""
-    titles = context.titles(run)
-    return tuple(titles.get(each) or each for each in run.examined.whole) if run.examined else ()
-
-
-async def _ask(run: Run, context: RunContext, request: JudgeRequest, role: Role) -> Judgement:
-    return await by_model(
-        request,
-        run.evidence,
-        context.sources(run),
-        context.ask,
-        mark=mark(run),
-        documents=evidence_documents(run),
-        role=role,
-    )
 
 
 def _reversed(request: JudgeRequest) -> JudgeRequest:
@@ -376,11 +366,10 @@ async def edit(run: Run, context: RunContext) -> AsyncIterator[Event]:
     reviewed = run.reviews[-1]
     for each in run.edits_due:
         claim = run.claims_by_place.get(each.place)
-        if claim is not None and each.text.strip():
-            edited = Claim(each.text.strip(), claim.cites, edited=reviewed.by)
-            yield Revised(each.place, edited, "edited in review", f"review: {reviewed.by}", RevisionCause.review)
-        else:
-            yield Revised(each.place, None, "dropped in review", f"review: {reviewed.by}", RevisionCause.review)
+        text = each.text.strip()
+        edited = Claim(text, claim.cites, edited=reviewed.by) if claim is not None and text else None
+        why = "edited in review" if edited else "dropped in review"
+        yield Revised(each.place, edited, why, f"review: {reviewed.by}", RevisionCause.review)
 
 
 REVISED = 24  # claims that a model is asked to put right; a draft with more failures is not worth it
@@ -406,7 +395,11 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     failed = [claim for _, claim in revisable]
     after = [] if run.asked.brief else sorted(before.checked.items())
-    standing = [each for each in after if _may_lean(*each, revisable[0][0])][:REVISED]
+    standing = [
+        (place, claim)  # it stands, and may refer to the first that failed
+        for place, claim in after
+        if place > revisable[0][0] and claim.quote is None and claim.verdict is Verdict.supported
+    ][:REVISED]
     evidence = revising.relevant_evidence(failed, run.evidence)
     reply = await _ask_revisions(run, context, failed, evidence, sources, [claim for _, claim in standing])
     if isinstance(reply, NoReply):
@@ -444,11 +437,6 @@ async def _ask_revisions(
         documents=evidence_documents(run),
         max_tokens=200 + 200 * len(failed) + 100 * len(standing),
     )
-
-
-def _may_lean(place: int, claim: Claim, first: int) -> bool:
-    """Whether a claim stands and may refer to the first that failed."""
-    return place > first and claim.quote is None and claim.verdict is Verdict.supported
 
 
 def _revises(event: Event) -> bool:

@@ -11,10 +11,7 @@ from typing import Any
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
 from assay.agent.near import FIRST_SEARCH
-from assay.agent.steps.read_evidence import (
-    build_calls,
-    past_searches,
-)
+from assay.agent.steps.read_evidence import build_calls, past_searches
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.collection import parse as parse_catalogue
@@ -63,10 +60,8 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         run, [(name, checked(context.tools[name], given)) for name, given in choice.calls if name in context.tools]
     )
     if not calls and not run.calls:
-        calls = (
-            Call("c1", "search", {"query": run.query, "k": FIRST_SEARCH}),
-        )  # no answer without at least one search
-        yield Decided(calls, "nothing was searched yet: the question in its own words", RULES, refused=refused)
+        first = Call("c1", "search", {"query": run.query, "k": FIRST_SEARCH})  # no answer without at least one search
+        yield Decided((first,), "nothing was searched yet: the question in its own words", RULES, refused=refused)
         return
     if calls:
         yield Decided(calls, choice.why.strip() or "as the model chose", by, refused=refused)
@@ -189,10 +184,6 @@ def _new(run: Run, wanted: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[tup
     return tuple(calls), tuple(refused)
 
 
-def already_called(run: Run, call: Call) -> bool:
-    return any(same_call(each, call) for each in run.calls)
-
-
 def same_call(one: Call, other: Call) -> bool:
     """Whether two calls are equal up to order and form of their words. The number of passages requested is ignored: a
     search that found nothing among eight finds nothing among nine."""
@@ -259,9 +250,8 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     done = await past_searches(run, context, include_recall=False)
     if not done and any("query" in call.arguments and call.tool != recall.name for call in run.calls):
-        yield Decided(
-            (), "nothing new", stop=StopReason.nothing_new
-        )  # every call was refused: there are no results to continue from
+        # Every call was refused: there are no results to continue from.
+        yield Decided((), "nothing new", stop=StopReason.nothing_new)
         return
     if done and run.route in SINGLE:
         yield Decided((), "one search was asked for", stop=StopReason.searches)
@@ -292,6 +282,5 @@ async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
             open_.append((place, claim))
     judgement = run.judgement
     if open_ and judgement is not None:
-        call = Call(f"c{len(run.calls) + 1}", "search", {"query": judgement.gap[:300], "k": WIDTH})
-        calls = () if already_called(run, call) else (call,)
+        calls, _ = _new(run, [(search.name, {"query": judgement.gap[:300], "k": WIDTH})])
         yield Decided(calls, "support of a claim is searched for", seeks=tuple(place for place, _ in open_))

@@ -8,12 +8,9 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from assay.agent.context import RunContext, mark
-from assay.agent.prompt_window import conversation, documents_of, evidence_documents, render_history, reopening_request
+from assay.agent.prompt_window import conversation, documents_of, evidence_documents, missing_parts, render_history
 from assay.agent.steps.decide import computes
-from assay.agent.steps.read_evidence import (
-    may_answer_turn,
-    read_evidence,
-)
+from assay.agent.steps.read_evidence import may_answer_turn, read_evidence
 from assay.agent.steps.route import is_greeting, reply_to_greeting
 from assay.agent.steps.writing import write_and_check
 from assay.agent.toolbox import collection
@@ -52,8 +49,6 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     sources = context.sources(run)
     small = context.small(Role.write)
-    judged = run.judged
-    missing = [each for each in (reopening_request(run), *(judged.missing if judged else ())) if each]
 
     def prompt(room: int) -> dict[str, str]:
         return drafting.build_prompt(
@@ -63,7 +58,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
             mark(run),
             room,
             run.readings,
-            missing,
+            missing_parts(run),
             objections=run.objections,
             calculations=not small,
             definitions=describe_measures(run.question, context.glossary),
