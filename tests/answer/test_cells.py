@@ -75,11 +75,11 @@ def ruled(text: str, *named: ClaimedCell, **more: Any) -> Claim:
 
 
 def test_rows_and_columns_of_a_table_have_ids_and_prose_has_none():
-    shown, _ = quotations(EVIDENCE, SOURCES, "mark", 3000, cells=True)
+    shown = quotations(EVIDENCE, SOURCES, "mark", 3000, cells=True)
     assert "columns c1 2022, c2 2021, c3 2020" in shown
     assert "[r1] | Net sales |" in shown and "[r3] | Operating income |" in shown
     assert "\nThe company employed 92,000 people." in shown
-    assert "[r1]" not in quotations(EVIDENCE, SOURCES, "mark", 3000)[0]
+    assert "[r1]" not in quotations(EVIDENCE, SOURCES, "mark", 3000)
 
 
 def test_ids_stay_the_same_where_only_a_part_of_the_passage_is_shown():
@@ -88,7 +88,7 @@ def test_ids_stay_the_same_where_only_a_part_of_the_passage_is_shown():
     part = replace(
         EVIDENCE[0], quote=Quote("d1", passage.start + at, passage.start + at + 30, passage.text[at : at + 30])
     )
-    shown, _ = quotations([part], SOURCES, "mark", 90, cells=True)
+    shown = quotations([part], SOURCES, "mark", 90, cells=True)
     assert "[r3] | Operating income" in shown and "Net sales" not in shown
 
 

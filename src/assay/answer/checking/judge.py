@@ -142,7 +142,6 @@ def sources_of(evidence: Sequence[Evidence], document: Documents) -> Sources:
     )
 
 
-VERDICTS = ("supported", "partial", "unsupported", "contradicted")
 SEVERITY = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.supported)
 TOGETHER = 24  # claims per request
 PASSAGES = 16_000  # tokens of passages per request
@@ -226,7 +225,7 @@ def schema(count: int, keys: Sequence[str] = ()) -> dict[str, Any]:
         claim={"type": "integer", "enum": list(range(1, count + 1))},
         words={"type": "array", "items": {"type": "string"}, "maxItems": 12},
         why={"type": "string"},
-        verdict={"type": "string", "enum": list(VERDICTS)},
+        verdict={"type": "string", "enum": [each.value for each in reversed(SEVERITY)]},
     )
     key = {"type": "string", "enum": list(keys)}
     disputed = object_schema(left=key, right=key, about={"type": "string"})
@@ -250,7 +249,7 @@ def build_prompt(
     keys = {key for claim in request.claims for key in claim.cites}
     cited = [each for each in evidence if each.key in keys]
     beside = [each for each in evidence if each.key in request.accepted_cites - keys]
-    shown, _ = quotations([*cited, *beside], sources, mark, max(left, 0))
+    shown = quotations([*cited, *beside], sources, mark, max(left, 0))
     return {"evidence": shown, "claims": listed, "whole": whole, "count": str(len(request.claims))}
 
 
