@@ -8,7 +8,7 @@ import pytest
 
 from assay.agent.context import Limits, RunContext
 from assay.agent.loop import Step, carry_on, next_step, play
-from assay.answer.checking.judge import JUDGE
+from assay.answer.checking.judge import verify
 from assay.answer.compose import delivery_guard, guarded_answer
 from assay.core.events import (
     Asked,
@@ -116,7 +116,7 @@ def test_a_quotation_that_is_not_in_its_document_is_never_delivered(filled: Work
         (Claim("Pigs can fly.", ()), Verdict.uncited),
         (Claim("", (evidence.key,), quote=evidence.quote), Verdict.supported),
     ):
-        result = JUDGE.verify(claim, run.evidence, document)
+        result = verify(claim, run.evidence, document)
         assert result.verdict is verdict
         forged = Run("r1", tuple(event for event in run.events if not isinstance(event, (Drafted, Checked)))[:-1])
         forged = forged.then(Drafted((Block((claim,)),), Shape.sentence)).then(Checked(0, result))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tool_contexts import ANN, BOB, PUMPS, SECRET, Library
 
-from assay.agent.tool import Result, ToolContext, guarded, tool
+from assay.agent.tool import Result, ToolContext, tool
 from assay.agent.toolbox import load_tools, tools_for
 from assay.core.codec import from_json, to_json
 from assay.core.errors import ToolError, UserError
@@ -47,7 +47,7 @@ def test_a_tool_of_somebodys_own_stands_beside_the_others(plant: Library):
 
 def own(body: Callable[..., Any], context: ToolContext, seconds: float = 5.0) -> Result:
     made = tool(body)
-    return asyncio.run(guarded(replace(made, name="mine", about="Mine."), seconds)(context, {}))
+    return asyncio.run(replace(made, name="mine", about="Mine.", seconds=seconds)(context, {}))
 
 
 class Odd(BaseException):
@@ -106,7 +106,7 @@ def test_an_own_tool_gets_only_so_long_even_if_it_will_not_stop(plant: Library):
 
 async def _stopped(body: Callable[..., Any], context: ToolContext, over: threading.Event) -> Result:
     try:
-        return await guarded(replace(tool(body), name="mine"), 0.1)(context, {})
+        return await replace(tool(body), name="mine", seconds=0.1)(context, {})
     finally:
         over.set()
 

@@ -76,11 +76,11 @@ def ruled(text: str, *named: ClaimedCell, **more: Any) -> Claim:
 
 
 def test_rows_and_columns_of_a_table_have_ids_and_prose_has_none():
-    shown, _ = quotations(EVIDENCE, SOURCES, "mark", 3000, cells=True)
+    shown = quotations(EVIDENCE, SOURCES, "mark", 3000, cells=True)
     assert "columns c1 2022, c2 2021, c3 2020" in shown
     assert "[r1] | Net sales |" in shown and "[r3] | Operating income |" in shown
     assert "\nThe company employed 92,000 people." in shown
-    assert "[r1]" not in quotations(EVIDENCE, SOURCES, "mark", 3000)[0]
+    assert "[r1]" not in quotations(EVIDENCE, SOURCES, "mark", 3000)
 
 
 def test_the_columns_of_two_tables_are_told_apart_and_each_has_its_scale():
@@ -98,7 +98,7 @@ def test_ids_stay_the_same_where_only_a_part_of_the_passage_is_shown():
     part = replace(
         EVIDENCE[0], quote=Quote("d1", passage.start + at, passage.start + at + 30, passage.text[at : at + 30])
     )
-    shown, _ = quotations([part], SOURCES, "mark", 90, cells=True)
+    shown = quotations([part], SOURCES, "mark", 90, cells=True)
     assert "[r3] | Operating income" in shown and "Net sales" not in shown
 
 
@@ -223,9 +223,9 @@ def test_the_facts_of_cells_prove_themselves():
     claim = cells.own_facts(Claim("Wrong.", (ONE,), cells=(SALES, BEFORE)), EVIDENCE, SOURCES.tables)
     assert claim is not None and claim.derived is not None and claim.derived.rule is Derivation.facts
     assert claim.text.startswith("Net sales, 2021, Harrow Tides plc: $35,355 (in millions); Net sales, 2020,")
-    assert judge.JUDGE.verify(claim, EVIDENCE, DOCUMENTS.get).verdict is Verdict.supported
+    assert judge.verify(claim, EVIDENCE, DOCUMENTS.get).verdict is Verdict.supported
     altered = replace(claim, text=claim.text.replace("35,355", "35,356"))
-    assert judge.JUDGE.verify(altered, EVIDENCE, DOCUMENTS.get).verdict is Verdict.unsupported
+    assert judge.verify(altered, EVIDENCE, DOCUMENTS.get).verdict is Verdict.unsupported
 
 
 # --- what the writer replies ----------------------------------------------------------------------------------------

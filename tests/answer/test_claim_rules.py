@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assay.answer.checking import claim_rules
-from assay.answer.checking.judge import JUDGE, Ruling, combine
+from assay.answer.checking.judge import Ruling, combine, needs_model, without_model
 from assay.answer.claim_details import basis
 from assay.answer.claims import Sources
 from assay.core.types import Basis, Claim, Evidence, Operand, Passage, Quote, Verdict, Working
@@ -126,7 +126,7 @@ FATAL = [
 def test_what_is_refuted_fails_whatever_a_model_says(words: str, claim: str, why: str):
     found = ruled(claim, words)
     assert found.verdict is Verdict.unsupported and why in found.why
-    assert not JUDGE.needs_model(found)
+    assert not needs_model(found)
     assert_no_model_lifts(found, (evidence(words),))
 
 
@@ -208,10 +208,8 @@ SUM = Working("1228 + 897", (Operand("1,228", OTHER), Operand("897", OTHER)), "2
 def test_a_figure_that_code_computes_from_what_is_cited_stays_open_for_a_judge():
     claim = Claim("Harbour cranes and ferry services come to 2,125 together.", (OTHER,), working=SUM)
     found = claim_rules.by_rule(claim, (SEGMENTS,))
-    assert found.verdict is Verdict.partial and JUDGE.needs_model(found)
-    assert JUDGE.without_model(found).verdict is Verdict.partial, (
-        "code cannot tell whether its operands are what it says"
-    )
+    assert found.verdict is Verdict.partial and needs_model(found)
+    assert without_model(found).verdict is Verdict.partial, "code cannot tell whether its operands are what it says"
 
 
 @pytest.mark.parametrize(
@@ -249,7 +247,7 @@ def test_a_calculation_that_does_not_compute_fails_whatever_a_model_says(text: s
 def test_a_calculation_that_code_cannot_check_is_open_and_says_so(text: str, working: Working, why: str):
     found = claim_rules.by_rule(Claim(text, (OTHER,), working=working), (SEGMENTS,))
     assert found.verdict is Verdict.partial and found.working is not None and why in found.working.unproven
-    assert JUDGE.needs_model(found) and basis(found) is Basis.statement
+    assert needs_model(found) and basis(found) is Basis.statement
 
 
 # --- what stays open ------------------------------------------------------------------------------------------------
@@ -295,8 +293,8 @@ OPEN = [
 def test_what_is_neither_proved_nor_refuted_is_left_to_a_judge(words: str, claim: str):
     found = ruled(claim, words)
     assert found.verdict is Verdict.partial and found.why == claim_rules.OPEN
-    assert JUDGE.needs_model(found)
-    assert JUDGE.without_model(found).verdict is Verdict.partial
+    assert needs_model(found)
+    assert without_model(found).verdict is Verdict.partial
 
 
 def test_a_citation_to_the_wrong_source_supports_nothing():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.answer import citations, compose, draft, render, revise
 from assay.answer.checking import claim_rules, judge
-from assay.answer.checking.judge import JUDGE, JudgeRequest
+from assay.answer.checking.judge import JudgeRequest, needs_model, verify
 from assay.answer.claims import Sources
 from assay.answer.extracts import FOUND
 from assay.core.events import (
@@ -83,7 +83,7 @@ def drafted(*claims: Claim, **more) -> Drafted:
 def checked(run: Run) -> Run:
     """The run with every open claim checked by string and by rule."""
     for place, claim in run.unchecked:
-        run = run.then(Checked(place, JUDGE.verify(claim, run.evidence, DOCUMENTS.get)))
+        run = run.then(Checked(place, verify(claim, run.evidence, DOCUMENTS.get)))
     return run
 
 
@@ -91,7 +91,7 @@ def judged(run: Run, *verdicts: str, **whole) -> Run:
     """The run with every open claim judged by a model, which names the whole passages; and its judgement of the whole."""
     said = iter(verdicts)
     for place, claim in run.unchecked:
-        ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get)
+        ruled = verify(claim, run.evidence, DOCUMENTS.get)
         ruling = judge.Ruling.model_validate(
             {"claim": 1, "verdict": next(said, "supported"), "words": list(TEXTS), "why": "as scripted"}
         )
@@ -357,7 +357,7 @@ def test_no_verdict_delivers_what_a_passage_that_was_found_and_not_kept_orders_a
 
 def test_evidence_that_its_document_does_not_say_supports_nothing():
     changed = {**DOCUMENTS, "d0": replace(DOCUMENTS["d0"], text=TEXTS[0].replace("90", "91"))}
-    assert JUDGE.verify(GOOD, EVIDENCE, changed.get).verdict is Verdict.unsupported
+    assert verify(GOOD, EVIDENCE, changed.get).verdict is Verdict.unsupported
     assert judge.unchanged_evidence(EVIDENCE, changed.get) == EVIDENCE[1:]
     assert delivered(checked(asked(drafted(GOOD))), changed).outcome is Outcome.abstained
 
@@ -454,9 +454,9 @@ def test_no_draft_whatever_leads_to_an_answer_with_faults(
     run = asked(draft.read(draft.Writing.model_validate(reply), question, EVIDENCE, "write@m"), question=question)
     for _ in range(2):
         for place, claim in run.unchecked:
-            ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get)
+            ruled = verify(claim, run.evidence, DOCUMENTS.get)
             said = judge.Rulings.model_validate({"rulings": rulings[place % 12]})
-            if JUDGE.needs_model(ruled):
+            if needs_model(ruled):
                 ruled = judge.read(said, JudgeRequest((ruled,)), run.evidence, Sources(), "check@m")[0]
             run = run.then(Checked(place, ruled))
         for place, claim in run.unsupported:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from ferries import document
 
-from assay.answer.checking.judge import JUDGE
+from assay.answer.checking.judge import verify
 from assay.core.types import Derivation, Document, Evidence, Passage, Quote, Verdict
 from assay.tables.derive import derive, table_claims
 from assay.tables.lookup import look_up
@@ -66,21 +66,19 @@ def test_a_computed_statement_is_supported_and_a_changed_one_is_not():
     assert found is not None
     claim = table_claims(found, [evidence(source)], source)[0].claims[0]
     assert claim.text == "There are 2 in the table: Gannet and Skua."
-    assert JUDGE.verify(claim, [evidence(source)], lambda _: source).verdict is Verdict.supported
+    assert verify(claim, [evidence(source)], lambda _: source).verdict is Verdict.supported
     changed = replace(claim, text=claim.text.replace("2", "3"))
-    assert JUDGE.verify(changed, [evidence(source)], lambda _: source).verdict is Verdict.unsupported
+    assert verify(changed, [evidence(source)], lambda _: source).verdict is Verdict.unsupported
     elsewhere = replace(source, text=source.text.replace("Gannet", "Puffin"))
-    assert JUDGE.verify(claim, [evidence(source)], lambda _: elsewhere).verdict is Verdict.unsupported
+    assert verify(claim, [evidence(source)], lambda _: elsewhere).verdict is Verdict.unsupported
 
 
 def test_a_date_from_the_catalogue_must_be_the_documents_own():
     source = replace(document(), date="2024-05-17")
     claim = derive(Derivation.date, [evidence(source).quote], ["k"], lambda _: source)
     assert claim.text == "The date of Ferries of the sound (ferries.csv) is 2024-05-17."
-    assert JUDGE.verify(claim, [evidence(source)], lambda _: source).verdict is Verdict.supported
-    assert (
-        JUDGE.verify(claim, [evidence(source)], lambda _: replace(source, date="2023")).verdict is not Verdict.supported
-    )
+    assert verify(claim, [evidence(source)], lambda _: source).verdict is Verdict.supported
+    assert verify(claim, [evidence(source)], lambda _: replace(source, date="2023")).verdict is not Verdict.supported
 
 
 def test_the_catalogue_answers_in_sentences():

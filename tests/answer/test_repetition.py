@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.answer.checking import claim_rules
-from assay.answer.checking.judge import JUDGE
+from assay.answer.checking.judge import needs_model, verify, without_model
 from assay.answer.checking.repetition import LONGEST, quote_source, repeats, stands_in
 from assay.answer.draft import quote_sources
 from assay.core.events import Drafted
@@ -94,8 +94,8 @@ def delivered(text: str, said: str) -> list[Claim]:
     draft = quote_sources(Drafted((Block((written,)),), Shape.sentence), evidence)
     found: list[Claim] = []
     for claim in (claim for block in draft.blocks for claim in block.claims):
-        checked = JUDGE.verify(claim, evidence, lambda _: document)
-        if JUDGE.without_model(checked).verdict is Verdict.supported:
+        checked = verify(claim, evidence, lambda _: document)
+        if without_model(checked).verdict is Verdict.supported:
             found.append(claim)
         elif (quoted := quote_source(said, evidence)) and quoted.quote and stands(quoted.quote, document):
             found.append(quoted)
@@ -196,4 +196,4 @@ def test_an_order_to_a_model_is_not_quoted():
 def test_a_claim_under_a_heading_is_left_to_a_judge():
     (evidence,), _ = evidence_of(f"Common errors\n\n{DOSE}")
     claim = claim_rules.by_rule(Claim(DOSE, (evidence.key,)), [evidence])
-    assert claim.verdict is Verdict.partial and JUDGE.needs_model(claim)
+    assert claim.verdict is Verdict.partial and needs_model(claim)

@@ -6,7 +6,7 @@ import pytest
 
 from assay.answer import revise
 from assay.answer.checking import claim_rules
-from assay.answer.checking.judge import JUDGE
+from assay.answer.checking.judge import verify
 from assay.answer.claims import Sources
 from assay.core.events import Asked, Checked, Drafted, Gathered, Revised, RevisionCause
 from assay.core.run import Run
@@ -162,7 +162,7 @@ def test_without_a_model_the_documents_own_sentence_takes_the_claims_place():
         and made.claim.quote
         and made.claim.quote.text == "The dam above Coldwell was built in 1931 by Mara Lindqvist."
     )
-    assert JUDGE.verify(made.claim, EVIDENCE, {"d1": DOCUMENT}.get).verdict is Verdict.supported
+    assert verify(made.claim, EVIDENCE, {"d1": DOCUMENT}.get).verdict is Verdict.supported
 
 
 def test_a_sentence_that_gives_orders_never_takes_a_claims_place():

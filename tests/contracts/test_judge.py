@@ -1,22 +1,25 @@
-"""What every `Judge` must do, whatever its model says. A new one joins by adding itself to `JUDGES`."""
+"""What the judge must do, whatever its model says. A new kind of model joins by adding itself to `MODELS`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from assay.answer.checking.claim_rules import by_rule
 from assay.answer.checking.judge import (
     AskModel,
-    CodeThenModel,
-    Judge,
     Judgement,
     JudgeRequest,
     Ruling,
     Rulings,
+    by_model,
+    needs_model,
     sources_of,
+    verify,
+    without_model,
 )
 from assay.core.events import RULES, Fallback
 from assay.core.types import Claim, Document, Evidence, Operand, Passage, Quote, Verdict, Working
@@ -35,14 +38,6 @@ EXACT = Quote("d1", 0, 55, TEXT[:55])
 EVIDENCE = (Evidence(KEY, Passage("p1", "d1", TEXT[START:END], START, END), EXACT, 8.0, "q"),)
 FAITHFUL = Claim("Raw telemetry from the Oster pumps is kept for 90 days.", (KEY,))
 OPEN = Claim("Telemetry of Oster pumps may be looked up for 90 days.", (KEY,))  # other words: rules cannot tell
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeCase:
-    """A judge, and how it asks its model."""
-
-    judge: Judge
-    ask: AskModel
 
 
 def scripted(rule: Callable[[int], list[Ruling]] | None) -> AskModel:
@@ -66,18 +61,18 @@ def scripted(rule: Callable[[int], list[Ruling]] | None) -> AskModel:
     return ask
 
 
-def rules_alone() -> JudgeCase:
-    return JudgeCase(CodeThenModel(), scripted(None))
+def rules_alone() -> AskModel:
+    return scripted(None)
 
 
-def rules_and_agreeable_model() -> JudgeCase:
+def rules_and_agreeable_model() -> AskModel:
     def rule(number: int) -> list[Ruling]:
         return [Ruling(claim=number, why="", verdict="supported", words=[EVIDENCE[0].passage.text])]
 
-    return JudgeCase(CodeThenModel(), scripted(rule))
+    return scripted(rule)
 
 
-def rules_and_lying_model() -> JudgeCase:
+def rules_and_lying_model() -> AskModel:
     """Its rulings are insistent, and some are on claims that nobody asked about."""
 
     def rule(number: int) -> list[Ruling]:
@@ -87,19 +82,19 @@ def rules_and_lying_model() -> JudgeCase:
             for each in (number, number, 0, -1, number + 99)
         ]
 
-    return JudgeCase(CodeThenModel(), scripted(rule))
+    return scripted(rule)
 
 
-def rules_and_inventing_model() -> JudgeCase:
+def rules_and_inventing_model() -> AskModel:
     """It likes every claim, and the words that it names are its own."""
 
     def rule(number: int) -> list[Ruling]:
         return [Ruling(claim=number, why="", verdict="supported", words=["Readings can be consulted for a quarter."])]
 
-    return JudgeCase(CodeThenModel(), scripted(rule))
+    return scripted(rule)
 
 
-JUDGES: tuple[Callable[[], JudgeCase], ...] = (
+MODELS: tuple[Callable[[], AskModel], ...] = (
     rules_alone,
     rules_and_agreeable_model,
     rules_and_lying_model,
@@ -107,8 +102,8 @@ JUDGES: tuple[Callable[[], JudgeCase], ...] = (
 )
 
 
-@pytest.fixture(params=JUDGES, ids=lambda make: make.__name__)
-def case(request: pytest.FixtureRequest) -> JudgeCase:
+@pytest.fixture(params=MODELS, ids=lambda make: make.__name__)
+def ask(request: pytest.FixtureRequest) -> AskModel:
     return request.param()
 
 
@@ -116,24 +111,22 @@ def lookup(doc_id: str) -> Document | None:
     return DOCUMENT if doc_id == DOCUMENT.id else None
 
 
-async def verdicts(case: JudgeCase, claim: Claim, document: Callable[[str], Document | None] = lookup) -> list[Claim]:
+async def verdicts(ask: AskModel, claim: Claim, document: Callable[[str], Document | None] = lookup) -> list[Claim]:
     """The claim as judged without a model, and as judged when a model is asked, whether or not that is needed."""
-    verified = case.judge.verify(claim, EVIDENCE, document)
-    settled = await judged(case, (verified,), document)
+    verified = verify(claim, EVIDENCE, document)
+    settled = await judged(ask, (verified,), document)
     return [verified, *settled.claims]
 
 
 async def judged(
-    case: JudgeCase, claims: tuple[Claim, ...], document: Callable[[str], Document | None] = lookup
+    ask: AskModel, claims: tuple[Claim, ...], document: Callable[[str], Document | None] = lookup
 ) -> Judgement:
     sources = sources_of(EVIDENCE, document)
-    return await case.judge.by_model(
-        JudgeRequest(claims), EVIDENCE, sources, case.ask, mark="0f0f0f0f", documents=("d1",)
-    )
+    return await by_model(JudgeRequest(claims), EVIDENCE, sources, ask, mark="0f0f0f0f", documents=("d1",))
 
 
-async def assert_never_supported(case: JudgeCase, claim: Claim, document=lookup) -> None:
-    for found in await verdicts(case, claim, document):
+async def assert_never_supported(ask: AskModel, claim: Claim, document=lookup) -> None:
+    for found in await verdicts(ask, claim, document):
         assert found.verdict is not None and found.verdict is not Verdict.supported
         assert found.why
 
@@ -141,27 +134,27 @@ async def assert_never_supported(case: JudgeCase, claim: Claim, document=lookup)
 # --- citations ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_claim_without_citations_is_uncited(case: JudgeCase):
+async def test_a_claim_without_citations_is_uncited(ask: AskModel):
     for claim in (replace(FAITHFUL, cites=()), Claim("", (), quote=EXACT)):
-        assert {found.verdict for found in await verdicts(case, claim)} == {Verdict.uncited}
+        assert {found.verdict for found in await verdicts(ask, claim)} == {Verdict.uncited}
 
 
 @pytest.mark.parametrize("cites", [(UNKNOWN,), (KEY, UNKNOWN), ("",)])
 @pytest.mark.parametrize("quote", [None, EXACT])
 async def test_a_key_that_the_run_did_not_gather_supports_nothing(
-    case: JudgeCase, cites: tuple[str, ...], quote: Quote | None
+    ask: AskModel, cites: tuple[str, ...], quote: Quote | None
 ):
-    await assert_never_supported(case, replace(FAITHFUL, cites=cites, quote=quote))
-    assert case.judge.by_rule(replace(FAITHFUL, cites=cites), EVIDENCE).verdict is not Verdict.supported
+    await assert_never_supported(ask, replace(FAITHFUL, cites=cites, quote=quote))
+    assert by_rule(replace(FAITHFUL, cites=cites), EVIDENCE).verdict is not Verdict.supported
 
 
 # --- quotations -----------------------------------------------------------------------------------------------------
 
 
-async def test_an_exact_quotation_is_supported_and_needs_no_model(case: JudgeCase):
-    found = case.judge.verify(Claim("", (KEY,), quote=EXACT), EVIDENCE, lookup)
+async def test_an_exact_quotation_is_supported_and_needs_no_model():
+    found = verify(Claim("", (KEY,), quote=EXACT), EVIDENCE, lookup)
     assert found.verdict is Verdict.supported
-    assert not case.judge.needs_model(found)
+    assert not needs_model(found)
 
 
 ALTERED = {
@@ -176,8 +169,8 @@ ALTERED = {
 
 
 @pytest.mark.parametrize("quote", ALTERED.values(), ids=ALTERED)
-async def test_an_altered_quotation_is_never_supported(case: JudgeCase, quote: Quote):
-    await assert_never_supported(case, Claim("", (KEY,), quote=quote))
+async def test_an_altered_quotation_is_never_supported(ask: AskModel, quote: Quote):
+    await assert_never_supported(ask, Claim("", (KEY,), quote=quote))
 
 
 CHANGED = {
@@ -188,17 +181,17 @@ CHANGED = {
 
 @pytest.mark.parametrize("document", CHANGED.values(), ids=CHANGED)
 @pytest.mark.parametrize("claim", [FAITHFUL, Claim("", (KEY,), quote=EXACT)], ids=["written", "quoted"])
-async def test_what_the_document_no_longer_says_is_not_supported(case: JudgeCase, document, claim: Claim):
-    await assert_never_supported(case, claim, document)
+async def test_what_the_document_no_longer_says_is_not_supported(ask: AskModel, document, claim: Claim):
+    await assert_never_supported(ask, claim, document)
 
 
 # --- written claims -------------------------------------------------------------------------------------------------
 
 
-async def test_what_repeats_the_cited_passage_is_supported_by_rule(case: JudgeCase):
-    found = case.judge.verify(FAITHFUL, EVIDENCE, lookup)
+async def test_what_repeats_the_cited_passage_is_supported_by_rule():
+    found = verify(FAITHFUL, EVIDENCE, lookup)
     assert found.verdict is Verdict.supported
-    assert case.judge.without_model(found) == found
+    assert without_model(found) == found
 
 
 SUM = Working("90 + 7", (Operand("90", KEY), Operand("seven", KEY)), "97")
@@ -215,16 +208,16 @@ REFUTED = {
 
 
 @pytest.mark.parametrize("claim", REFUTED.values(), ids=REFUTED)
-async def test_what_is_refuted_is_never_supported(case: JudgeCase, claim: Claim):
-    assert not case.judge.needs_model(case.judge.verify(claim, EVIDENCE, lookup))
-    await assert_never_supported(case, claim)
+async def test_what_is_refuted_is_never_supported(ask: AskModel, claim: Claim):
+    assert not needs_model(verify(claim, EVIDENCE, lookup))
+    await assert_never_supported(ask, claim)
 
 
-async def test_what_rests_only_on_a_flagged_passage_is_never_supported_in_other_words(case: JudgeCase):
+async def test_what_rests_only_on_a_flagged_passage_is_never_supported_in_other_words(ask: AskModel):
     flagged = tuple(replace(each, flagged=True) for each in EVIDENCE)
-    ruled = case.judge.verify(OPEN, flagged, lookup)
-    settled = await case.judge.by_model(
-        JudgeRequest((ruled,)), flagged, sources_of(flagged, lookup), case.ask, mark="0f0f0f0f", documents=("d1",)
+    ruled = verify(OPEN, flagged, lookup)
+    settled = await by_model(
+        JudgeRequest((ruled,)), flagged, sources_of(flagged, lookup), ask, mark="0f0f0f0f", documents=("d1",)
     )
     assert {each.verdict for each in (ruled, *settled.claims)} == {Verdict.unsupported}
 
@@ -240,18 +233,18 @@ TURNED = {
 
 
 @pytest.mark.parametrize("text", TURNED.values(), ids=TURNED)
-async def test_what_the_cited_passage_does_not_say_is_supported_by_no_rule(case: JudgeCase, text: str):
-    found = case.judge.verify(Claim(text, (KEY,)), EVIDENCE, lookup)
-    assert found.verdict is Verdict.partial and case.judge.needs_model(found)
-    assert case.judge.without_model(found).verdict is Verdict.partial
+async def test_what_the_cited_passage_does_not_say_is_supported_by_no_rule(text: str):
+    found = verify(Claim(text, (KEY,)), EVIDENCE, lookup)
+    assert found.verdict is Verdict.partial and needs_model(found)
+    assert without_model(found).verdict is Verdict.partial
 
 
 # --- verdicts -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("claim", [FAITHFUL, OPEN, *REFUTED.values(), Claim("", (KEY,), quote=EXACT)])
-async def test_a_judge_changes_nothing_that_a_claim_says(case: JudgeCase, claim: Claim):
-    for found in await verdicts(case, claim):
+async def test_a_judge_changes_nothing_that_a_claim_says(ask: AskModel, claim: Claim):
+    for found in await verdicts(ask, claim):
         assert (found.text, found.cites, found.quote, found.working) == (
             claim.text, claim.cites, claim.quote, claim.working,
         )  # fmt: skip
@@ -259,22 +252,22 @@ async def test_a_judge_changes_nothing_that_a_claim_says(case: JudgeCase, claim:
         assert all(within(words, EVIDENCE[0].passage) for words in found.carried_by)
 
 
-async def test_no_statement_is_supported_by_a_model_without_words_of_what_it_cites(case: JudgeCase):
-    for found in await verdicts(case, OPEN):
+async def test_no_statement_is_supported_by_a_model_without_words_of_what_it_cites(ask: AskModel):
+    for found in await verdicts(ask, OPEN):
         assert found.verdict is not Verdict.supported or found.carried_by
 
 
-async def test_claims_come_back_from_a_model_one_by_one_and_in_their_order(case: JudgeCase):
-    claims = tuple(case.judge.by_rule(each, EVIDENCE) for each in (FAITHFUL, REFUTED["a number"], OPEN))
-    found = await judged(case, claims)
+async def test_claims_come_back_from_a_model_one_by_one_and_in_their_order(ask: AskModel):
+    claims = tuple(by_rule(each, EVIDENCE) for each in (FAITHFUL, REFUTED["a number"], OPEN))
+    found = await judged(ask, claims)
     assert [each.text for each in found.claims] == [each.text for each in claims] and found.by
 
 
-async def test_without_a_reply_claims_keep_the_verdict_of_the_rules(case: JudgeCase):
-    claims = tuple(case.judge.by_rule(each, EVIDENCE) for each in (FAITHFUL, REFUTED["a number"], OPEN))
-    assert await judged(replace(case, ask=scripted(None)), claims) == Judgement(claims, RULES)
+async def test_without_a_reply_claims_keep_the_verdict_of_the_rules():
+    claims = tuple(by_rule(each, EVIDENCE) for each in (FAITHFUL, REFUTED["a number"], OPEN))
+    assert await judged(scripted(None), claims) == Judgement(claims, RULES)
 
 
-def test_rules_say_the_same_of_the_same(case: JudgeCase):
+def test_rules_say_the_same_of_the_same():
     for claim in (FAITHFUL, OPEN, *REFUTED.values()):
-        assert case.judge.by_rule(claim, EVIDENCE) == case.judge.by_rule(claim, EVIDENCE)
+        assert by_rule(claim, EVIDENCE) == by_rule(claim, EVIDENCE)

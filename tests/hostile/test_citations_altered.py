@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from assay.answer.checking.judge import JUDGE
+from assay.answer.checking.judge import verify
 from assay.answer.weigh import evidence_key, quote
 from assay.core.printable import clean_text
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
@@ -55,7 +55,7 @@ def quoted(piece: Evidence) -> Claim:
 
 
 def verdict(claim: Claim, evidence: tuple[Evidence, ...], documents: dict[str, Document]) -> Verdict | None:
-    return JUDGE.verify(claim, evidence, documents.get).verdict
+    return verify(claim, evidence, documents.get).verdict
 
 
 # --- how citations go wrong -----------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_no_good_citation_is_caught():
     chance = random.Random(SEED)
     good = [make(chance.choice(evidence)) for number in range(MANY) for make in ((quoted, said)[number % 2],)]
     wrong = [
-        (claim.words, JUDGE.verify(claim, evidence, documents.get).why)
+        (claim.words, verify(claim, evidence, documents.get).why)
         for claim in good
         if verdict(claim, evidence, documents) is not Verdict.supported
     ]

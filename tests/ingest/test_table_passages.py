@@ -99,8 +99,8 @@ def test_a_model_is_shown_the_header_of_a_row(opened: Workspace):
     start = passage.text.index("Station 97")
     quote = Quote(passage.doc_id, passage.start + start, passage.start + start + 26, passage.text[start : start + 26])
     evidence = Evidence("k1", passage, quote, 9.0, "q")
-    shown, keys = quotations([evidence], Sources(), "mark", 2000)
-    assert keys == ("k1",) and "context: Discharge of the Sarrow" in shown and "Gauge | Snowmelt | Drought" in shown
+    shown = quotations([evidence], Sources(), "mark", 2000)
+    assert "key k1" in shown and "context: Discharge of the Sarrow" in shown and "Gauge | Snowmelt | Drought" in shown
     weighed = build_prompt("q", (), [Found(passage, 1, 1.0)], {}, "mark", 2000)["passages"]
     assert "Gauge | Snowmelt | Drought" in weighed
 

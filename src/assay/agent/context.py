@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS
-from assay.answer.checking.judge import JUDGE, Judge
 from assay.answer.claims import Sources
 from assay.answer.weigh import Assessor, BatchLimits
 from assay.core.events import Event, Mode, ModelReplied, Narrowed, Stopped, StopReason, Withheld
@@ -24,16 +23,12 @@ from assay.language.glossary import Glossary, load_glossary
 from assay.models.ask import UNKNOWN_WINDOW, ask
 from assay.models.cost import fit_to_tokens
 from assay.models.llm import Heard, Role
-from assay.models.meter import Meter, NoReply
+from assay.models.meter import ConnectedModel, Meter, NoReply
 from assay.prompts import fence_mark
 from assay.tables.cells import PassageTables, passage_tables
 
 ROUNDS = {Mode.quick: 3, Mode.balanced: 5, Mode.thorough: 10}
-SET_ROUNDS = {
-    Mode.quick: 3,
-    Mode.balanced: 8,
-    Mode.thorough: 16,
-}  # of a question about a whole set: reading takes rounds
+SET_ROUNDS = {Mode.quick: 3, Mode.balanced: 8, Mode.thorough: 16}  # of a whole set: reading takes rounds
 AT_ONCE = 8  # tasks that run concurrently
 TITLE = 48  # tokens of a title before its date
 BARREN = 2  # consecutive rounds without anything new
@@ -161,7 +156,6 @@ class RunContext:
     limits: Limits = field(default_factory=Limits)
     hops: HopSettings = field(default_factory=HopSettings)
     meter: Meter | None = None
-    judge: Judge = JUDGE
     glossary: Glossary = field(default_factory=load_glossary)
     tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
     width: BatchLimits = field(default_factory=BatchLimits)
@@ -185,22 +179,21 @@ class RunContext:
         for known in (self._titles, self._dates, self._tables, self.tool_context.seen, self.tool_context.searched):
             known.clear()
 
+    def _models(self, role: Role) -> Sequence[ConnectedModel]:
+        return self.meter.models.get(role, ()) if self.meter is not None else ()
+
     def small(self, role: Role) -> bool:
         """Whether this role's model is small: it gets short prompts, and the rules overrule it."""
-        return self.meter is not None and any(
-            connected.role_model.small for connected in self.meter.models.get(role, ())
-        )
+        return any(connected.role_model.small for connected in self._models(role))
 
     def window(self, role: Role) -> int:
         """The smallest context window among this role's models."""
-        models = self.meter.models.get(role, ()) if self.meter is not None else ()
-        return min((connected.role_model.window or UNKNOWN_WINDOW for connected in models), default=UNKNOWN_WINDOW)
+        windows = (connected.role_model.window or UNKNOWN_WINDOW for connected in self._models(role))
+        return min(windows, default=UNKNOWN_WINDOW)
 
     def other_model(self, role: Role, other: Role) -> bool:
         """Whether another role has another model."""
-        if self.meter is None:
-            return False
-        own, theirs = ([each.role_model.model for each in self.meter.models.get(one, ())][:1] for one in (role, other))
+        own, theirs = ([each.role_model.model for each in self._models(one)][:1] for one in (role, other))
         return bool(theirs) and own != theirs
 
     async def ask(

@@ -52,10 +52,9 @@ class Step(Enum):
     DELIVER = member(deliver)
 
 
-async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
+def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Advance a run until it is delivered, waits for a person, or fails on an endpoint; a failed run can be resumed."""
-    async for event in run_steps(run, context, lambda now: next_step(now, context.limits)):
-        yield event
+    return run_steps(run, context, lambda now: next_step(now, context.limits))
 
 
 async def run_steps(

@@ -29,7 +29,7 @@ from assay.models.llm import ToolSpec
 from assay.store import documents
 from assay.store.documents import Entry, Traits
 
-__all__ = ["Consult", "Result", "Tool", "ToolContext", "Within", "as_found", "checked", "guarded", "schema_of", "tool"]
+__all__ = ["Consult", "Result", "Tool", "ToolContext", "Within", "as_found", "checked", "schema_of", "tool"]
 
 Body = Callable[..., Any]  # async for all built-in tools; a custom tool may be a plain function
 Value = Scalar | tuple[str, ...]
@@ -58,7 +58,7 @@ class Tool:
     name: str
     about: str  # the docstring: purpose, and a line per argument
     body: Body
-    seconds: float = 0.0  # time limit; set for custom tools
+    seconds: float = 0.0  # time limit; custom tools have one
     hides_note: bool = False  # the model sees only the tool's passages, since its note adds nothing
     reads_one: bool = False  # it reads within one document, so more of its results are worth weighing
 
@@ -264,12 +264,8 @@ def _short(words: str, most: int = 60) -> str:
 # --- custom tools ---------------------------------------------------------------------------------------------------
 
 
-def guarded(tool: Tool, seconds: float = WAIT) -> Tool:
-    """Wrap a tool so that it cannot harm a run: any exception becomes a refusal, and it has a time limit."""
-    return replace(tool, seconds=seconds)
-
-
 async def _own(tool: Tool, tool_context: ToolContext, given: Mapping[str, Value]) -> Result:
+    """Run a custom tool so that it cannot harm a run: any exception becomes a refusal, and it has a time limit."""
     task = asyncio.ensure_future(_outcome(tool.body, tool_context, given))
     try:
         # Not `wait_for`: it would keep waiting for a task that ignores cancellation.

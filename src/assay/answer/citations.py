@@ -147,12 +147,8 @@ class Extract:
 
     def numbers(self, row: PartRow | None = None) -> tuple[int, ...]:
         """The numbers of its citations, or of those that a row is cited by."""
-        own = (each for each in self.citations if not row or (each.table and _has_row(each.table, row)))
-        return tuple(each.number for each in own)
-
-
-def _has_row(table: TablePart, row: PartRow) -> bool:
-    return any(each.start == row.start for each in table.rows)
+        rows = ((each.number, each.table.rows if each.table else ()) for each in self.citations)
+        return tuple(number for number, own in rows if not row or any(each.start == row.start for each in own))
 
 
 def join_extracts(shown: Iterable[Citation]) -> list[Extract]:

@@ -113,14 +113,11 @@ def cell_lines(claim: Claim) -> tuple[str, ...]:
     rows: dict[CellFacts, list[CellFacts]] = {}
     for facts in dict.fromkeys(cell.found for cell in claim.cells if cell.found):
         rows.setdefault(replace(facts, column="", text=""), []).append(facts)
-    return tuple(
-        one_line(own[0].line if len(own) == 1 else replace(row, text="; ".join(map(_in_column, own))).line)
-        for row, own in rows.items()
-    )
-
-
-def _in_column(facts: CellFacts) -> str:
-    return f"{facts.column}: {facts.text}" if facts.column else facts.text
+    lines: list[str] = []
+    for row, own in rows.items():
+        in_columns = "; ".join(f"{each.column}: {each.text}" if each.column else each.text for each in own)
+        lines.append(one_line(own[0].line if len(own) == 1 else replace(row, text=in_columns).line))
+    return tuple(lines)
 
 
 def claim_lines(claim: Claim, basis: Basis, by: str, working: ShownWorking | None) -> list[str]:

@@ -5,6 +5,7 @@ Keys that match no evidence are removed and reported. Headings and gaps that sta
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,19 +97,14 @@ def split_claims(
     whole = ROW in found.words or (whole and len(found.words) <= LONGEST)
     spans = [(0, len(found.words))] if whole else split_sentences(found.words)
     claims: list[Claim] = []
-    for place, (start, end) in enumerate(spans):
+    following = [*(start for start, _ in spans[1:]), math.inf]
+    for place, ((start, end), after) in enumerate(zip(spans, following, strict=True)):
         sentence = _tidy(found.words[start:end])
-        last = place == len(spans) - 1
-        inline = [key for at, key in found.cites if _belongs(at, place, start, spans, last=last)]
+        # A citation belongs to the sentence that it is in or directly after.
+        inline = [key for at, key in found.cites if (start < at or place == 0) and at <= after]
         if content_terms(sentence) and len(sentence) <= LONGEST:
             claims.append(Claim(sentence, tuple(dict.fromkeys(inline)) or own))
     return tuple(claims), tuple(dict.fromkeys(stray))
-
-
-def _belongs(at: int, place: int, start: int, spans: Sequence[Span], *, last: bool) -> bool:
-    """A citation belongs to the sentence that it is in or directly after."""
-    begins = start < at or place == 0
-    return begins and (last or at <= spans[place + 1][0])
 
 
 def _tidy(words: str) -> str:
@@ -220,11 +216,9 @@ class Sources:
     tables: TablesOf = lambda _: None
 
 
-def quotations(
-    evidence: Sequence[Evidence], sources: Sources, mark: str, room: int, *, cells: bool = False
-) -> tuple[str, tuple[str, ...]]:
-    """The evidence that fits, fenced, and the keys of what was shown: first every quotation, then as much of the
-    surrounding passages as fits, the best first. With `cells`, rows and columns of tables have ids."""
+def quotations(evidence: Sequence[Evidence], sources: Sources, mark: str, room: int, *, cells: bool = False) -> str:
+    """The evidence that fits, fenced: first every quotation, then as much of the surrounding passages as fits, the best
+    first. With `cells`, rows and columns of tables have ids."""
     shown: dict[str, str] = {}
     left = room
     for each in evidence:
@@ -238,12 +232,13 @@ def quotations(
     for each in evidence:
         if each.key in shown and left > 0:
             have = _cost(shown[each.key])
-            span = widen_quotation(each, left + _words_cost(shown[each.key]))
+            between_marks = "\n".join(shown[each.key].split("\n")[1:-1])
+            span = widen_quotation(each, left + estimate_tokens(between_marks))
             wider = _fenced(each, sources, mark, span, cells=cells)
             if have < (cost := _cost(wider)) <= have + left:
                 shown[each.key] = wider
                 left -= cost - have
-    return "\n".join(shown.values()), tuple(shown)
+    return "\n".join(shown.values())
 
 
 def _quoted_span(evidence: Evidence) -> Span:
@@ -276,11 +271,6 @@ def _label(evidence: Evidence, sources: Sources, columns: str = "") -> str:
 
 def _cost(fenced: str) -> int:
     return estimate_tokens(fenced) + 1
-
-
-def _words_cost(fenced: str) -> int:
-    """The token cost of the text between the marks, without the marks."""
-    return estimate_tokens("\n".join(fenced.split("\n")[1:-1]))
 
 
 def _cut(evidence: Evidence, sources: Sources, mark: str, room: int) -> str:

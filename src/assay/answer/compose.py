@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 
 from assay.answer.checking.claim_rules import follows_instruction
-from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
+from assay.answer.checking.judge import Documents, sources_of, verify
 from assay.answer.claims import ROW, accept_gap, known_words
 from assay.answer.extracts import FOUND
 from assay.core.events import BUDGETS, RULES, Claimed, Described, Drafted, Judged, Route, StopReason, Task, fallbacks
@@ -39,13 +40,8 @@ def columns(run: Run) -> dict[int, str]:
 
 
 def stated_headings(draft: Drafted) -> frozenset[int]:
-    found: set[int] = set()
-    place = 0
-    for block in draft.blocks:
-        if _has_stated_heading(block):
-            found.add(place)
-        place += len(block.claims)
-    return frozenset(found)
+    first = accumulate((len(block.claims) for block in draft.blocks), initial=0)
+    return frozenset(place for place, block in zip(first, draft.blocks, strict=False) if _has_stated_heading(block))
 
 
 def _has_stated_heading(block: Block) -> bool:
@@ -61,13 +57,16 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
     conflicts = _conflicts(run, draft)
     delivered += (sides := _other_sides(run, conflicts, delivered, guard))
     gaps = _gaps(run, draft)
-    lost = len(good.keys() | headings(run)) < len(_claims(draft)) or any(map(_gives_cells_alone, good.values()))
+    cells_alone = any(claim.derived and claim.derived.rule is Derivation.facts for claim in good.values())
+    lost = len(good.keys() | headings(run)) < len(_claims(draft)) or cells_alone
     outcome = _outcome(run, draft, delivered, gaps, lost=lost or bool(sides))
     outcome = Outcome.partial if sides and outcome is Outcome.answered else outcome
     beside: tuple[Claim, ...] = ()
     if outcome is Outcome.abstained:  # true statements beside the point are shown as what came nearest
         beside, delivered = tuple(claim for block in delivered for claim in block.claims), ()
     keys = {key for block in delivered for claim in block.claims for key in claim.cites}
+    asks_again = run.route is Route.rework and run.rephrased is not None and run.rephrased.task is Task.check
+    rechecked = _claims(draft) if asks_again else []  # the person asked if the last answer holds
     return Answer(
         question=run.question,
         blocks=delivered,
@@ -85,21 +84,14 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
         probability=draft.probability,
         said=draft.said if outcome is Outcome.direct else "",
         readings=run.readings if len(run.readings) > 1 else (),
-        examined=_with_titles(run.examined, titles),
+        examined=with_titles(run.examined, titles),
         usage=run.usage,
-        rechecked=len(_claims(draft)) if _rechecks(run) else 0,
-        fallen=tuple(claim.words for place, claim in enumerate(_claims(draft)) if place not in good)
-        if _rechecks(run)
-        else (),
+        rechecked=len(rechecked),
+        fallen=tuple(claim.words for place, claim in enumerate(rechecked) if place not in good),
     )
 
 
-def _gives_cells_alone(claim: Claim) -> bool:
-    """Whether a claim was replaced by what its cells say."""
-    return claim.derived is not None and claim.derived.rule is Derivation.facts
-
-
-def _with_titles(examined: Examined | None, titles: Mapping[str, str]) -> Examined | None:
+def with_titles(examined: Examined | None, titles: Mapping[str, str]) -> Examined | None:
     if examined is None:
         return None
     whole, partly = (tuple(titles.get(each) or each for each in ids) for ids in (examined.whole, examined.partly))
@@ -110,22 +102,16 @@ def _claims(draft: Drafted) -> list[Claim]:
     return [claim for block in draft.blocks for claim in block.claims]
 
 
-def _rechecks(run: Run) -> bool:
-    """Whether the person asked if the last answer holds."""
-    return run.route is Route.rework and run.rephrased is not None and run.rephrased.task is Task.check
-
-
 def _keep_claims(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Block, ...]:
     """The blocks with only the claims that passed; empty blocks are removed. An opinion needs facts: alone, it is
     removed too."""
     kept: list[Block] = []
-    place = 0
-    for block in blocks:
+    first = accumulate((len(block.claims) for block in blocks), initial=0)
+    for place, block in zip(first, blocks, strict=False):
         stated = _has_stated_heading(block)
         own = [good[at] for at in range(place + stated, place + len(block.claims)) if at in good]
-        heading = "" if stated and place not in good else block.heading
-        place += len(block.claims)
         if own:
+            heading = "" if stated and place not in good else block.heading
             kept.append(replace(block, claims=tuple(own), heading=heading))
     return tuple(kept) if any(not block.opinion for block in kept) else ()
 
@@ -175,10 +161,9 @@ def _never_enough(run: Run) -> tuple[str, ...]:
 
 def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequence[str], *, lost: bool) -> Outcome:
     """Abstained: no claims, or they do not answer the question. Partial: its judge says that something is missing, or a
-    budget cut the search short;
-    without a judge, a claim failed, something is missing, or the search was ended by a limit or by unusable replies;
-    of extracts, that none of them is likely enough to answer.
-    Without a model, a full round of searches does not count as a limit: the rules would do no more."""
+    budget cut the search short; without a judge, a claim failed, something is missing, or the search was ended by a limit
+    or by unusable replies; of extracts, that none of them is likely enough to answer. Without a model, a full round of
+    searches does not count as a limit: the rules would do no more."""
     judgement = run.judgement
     if not delivered:
         return Outcome.direct if draft.said else Outcome.abstained
@@ -195,7 +180,7 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
         cut_short = reason in BUDGETS - {StopReason.rounds, StopReason.searches}
         return Outcome.partial if gaps or cut_short else Outcome.answered
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()
-    limited = reason in BUDGETS | {StopReason.unusable} and reason not in usual
+    limited = reason in (BUDGETS | {StopReason.unusable}) - usual
     return Outcome.partial if lost or limited or draft.missing or _unsure(run, draft) else Outcome.answered
 
 
@@ -229,11 +214,11 @@ class DeliveryGuard:
     verify: Callable[[Claim], Claim]  # by the judge's rules, once for equal claims
 
 
-def delivery_guard(run: Run, document: Documents, judge: Judge = JUDGE) -> DeliveryGuard:
+def delivery_guard(run: Run, document: Documents) -> DeliveryGuard:
     passages = tuple(dict.fromkeys(found.passage.text for found in run.found))
     document = cache(document)
-    verify = cache(lambda claim: judge.verify(claim, run.evidence, document))
-    return DeliveryGuard(run.checked, run.evidence, document, passages, verify)
+    verified = cache(lambda claim: verify(claim, run.evidence, document))
+    return DeliveryGuard(run.checked, run.evidence, document, passages, verified)
 
 
 def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
@@ -253,11 +238,11 @@ def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
     return f"“{claim.words}”: {again.why}"
 
 
-def find_faults(answer: Answer, run: Run, document: Documents, judge: Judge = JUDGE) -> list[str]:
+def find_faults(answer: Answer, run: Run, document: Documents) -> list[str]:
     """The faults of an answer. Every claim must have been checked in this run and be supported, every key must be
     evidence of this run, every quotation must be in its document, both sides of a conflict must be cited, and content
     that is not from the documents must be labelled."""
-    return guarded_faults(answer, run, delivery_guard(run, document, judge))
+    return guarded_faults(answer, run, delivery_guard(run, document))
 
 
 def guarded_faults(answer: Answer, run: Run, guard: DeliveryGuard) -> list[str]:
@@ -301,14 +286,14 @@ class Statement:
     opinion: bool = False
 
 
-def statements(run: Run, document: Documents, judge: Judge = JUDGE) -> tuple[Statement, ...]:
+def statements(run: Run, document: Documents) -> tuple[Statement, ...]:
     """What a model has written so far, in order. Only what passed its check and would be delivered is in words; one side of a
     conflict only together with the other, and an opinion only beside facts. A later event may change any of it."""
     if run.delivered or (run.draft or Drafted((), Shape.list, by="")).by == RULES:
         return ()
     if run.judgement is not None and run.judgement.beside:
         return ()
-    guard = delivery_guard(run, document, judge)
+    guard = delivery_guard(run, document)
     good = {place: claim for place, claim in guard.checked.items() if not find_fault(place, claim, guard)}
     written = sorted(run.claimed.values(), key=lambda event: event.place)
     known = whole_claims(run.draft) if run.draft else written
@@ -339,12 +324,15 @@ def whole_claims(draft: Drafted) -> list[Claimed]:
     """The claims of a draft, without headings that state something: those rest on their whole block."""
     sides = {key for each in draft.conflicts for key in (each.left, each.right)}
     titles = stated_headings(draft)
-    found: list[Claimed] = []
-    place = 0
-    for block in draft.blocks:
-        heading = "" if place in titles else block.heading
-        for claim in block.claims:
-            if place not in titles:
-                found.append(Claimed(place, claim, heading, block.opinion, not sides.isdisjoint(claim.cites)))
-            place += 1
-    return found
+    written = enumerate((block, claim) for block in draft.blocks for claim in block.claims)
+    return [
+        Claimed(
+            place,
+            claim,
+            "" if _has_stated_heading(block) else block.heading,
+            block.opinion,
+            not sides.isdisjoint(claim.cites),
+        )
+        for place, (block, claim) in written
+        if place not in titles
+    ]

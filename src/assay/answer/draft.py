@@ -156,17 +156,8 @@ def build_prompt(
     notes += _note("An earlier draft said this, and it did not hold:", "objections", failed, mark)
     notes += f"Usual definitions, unless the question gives its own: {definitions}.\n" if definitions else ""
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
-    cells = calculations and has_tables(evidence, sources)
-    how = how_to(room, cells=cells) if calculations else ""
-    used = sum(map(estimate_tokens, (asked, notes, how)))
-    return {
-        "question": asked,
-        "evidence": quotations(evidence, sources, mark, room - used, cells=cells)[0],
-        "notes": notes,
-        "today": with_weekday(today),
-        "calculations": how,
-        "fields": proof_fields(how, cells=cells),
-    }
+    shown = _evidence(evidence, sources, mark, room, (asked, notes), calculations=calculations)
+    return {"question": asked, "notes": notes, "today": with_weekday(today), **shown}
 
 
 def build_rework_prompt(
@@ -190,15 +181,19 @@ def build_rework_prompt(
         for claim in block.claims
     ]
     stated = fence(mark, "the last answer", fit_to_tokens("\n".join(lines), max(room // 3, 32)))
+    shown = _evidence(evidence, sources, mark, room, (asked, wanted, stated), calculations=calculations)
+    return {"wish": wanted, "question": asked, "claims": stated, "today": with_weekday(today), **shown}
+
+
+def _evidence(
+    evidence: Sequence[Evidence], sources: Sources, mark: str, room: int, beside: Sequence[str], *, calculations: bool
+) -> dict[str, str]:
+    """The evidence in the room that is left beside other values, and how calculations with it are given."""
     cells = calculations and has_tables(evidence, sources)
     how = how_to(room, cells=cells) if calculations else ""
-    used = sum(map(estimate_tokens, (asked, wanted, stated, how)))
+    left = room - sum(map(estimate_tokens, (*beside, how)))
     return {
-        "wish": wanted,
-        "question": asked,
-        "claims": stated,
-        "evidence": quotations(evidence, sources, mark, room - used, cells=cells)[0],
-        "today": with_weekday(today),
+        "evidence": quotations(evidence, sources, mark, left, cells=cells),
         "calculations": how,
         "fields": proof_fields(how, cells=cells),
     }

@@ -278,7 +278,10 @@ def with_conflicts(
     question: str, chosen: Sequence[ReadPiece], read: Sequence[ReadPiece]
 ) -> tuple[list[ReadPiece], list[Conflict]]:
     """The chosen pieces, with one of another document in the last place if it gives another value for the same thing."""
-    ordered = [*chosen, *(each for each in choose(read, COMPARED) if each not in chosen and _answers(each))]
+    ordered = [
+        *chosen,
+        *(each for each in choose(read, COMPARED) if each not in chosen and each.probability >= PERHAPS),
+    ]
     titles = [each.piece.under.partition(BETWEEN)[0] for each in ordered]
     said = [statements(answering(each), title) for each, title in zip(ordered, titles, strict=True)]
     found = [
@@ -315,10 +318,6 @@ def _differ_in_answers(about: str, one: ReadPiece, other: ReadPiece) -> bool:
     if len(values) != 2 or None in marks:
         return True
     return all(value in mark.text or mark.text in value for value, mark in zip(values, marks, strict=True) if mark)
-
-
-def _answers(read: ReadPiece) -> bool:
-    return read.reading is not None and read.probability >= PERHAPS
 
 
 _EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")

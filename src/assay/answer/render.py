@@ -50,20 +50,6 @@ OUTCOME_TEXT = {
     Outcome.partial: "This is part of an answer.",
     Outcome.abstained: "The documents do not answer this.",
 }
-STOP_TEXT = {
-    "sufficient": "the evidence was enough",
-    "rounds": "the limit on rounds of searching was reached",
-    "searches": "every search that the mode allows was made",
-    "nothing_new": "nothing new was found",
-    "repeated": "the same search came up again",
-    "time": "the time was used up",
-    "calls": "the limit on requests to a model was reached",
-    "tokens": "the limit on tokens was reached",
-    "money": "the limit on cost was reached",
-    "person": "somebody asked for the answer now",
-    "unusable": "the model's replies could not be used",
-    "exhausted": "everything that matches was looked at",
-}
 LIMIT_TEXT = {
     "rounds": "the limit on rounds of searching",
     "searches": "the limit on searches",
@@ -71,6 +57,16 @@ LIMIT_TEXT = {
     "calls": "the limit on requests to a model",
     "tokens": "the limit on tokens",
     "money": "the limit on cost",
+}
+STOP_TEXT = {each: f"{limit} was reached" for each, limit in LIMIT_TEXT.items()} | {
+    "sufficient": "the evidence was enough",
+    "searches": "every search that the mode allows was made",
+    "nothing_new": "nothing new was found",
+    "repeated": "the same search came up again",
+    "time": "the time was used up",
+    "person": "somebody asked for the answer now",
+    "unusable": "the model's replies could not be used",
+    "exhausted": "everything that matches was looked at",
 }
 CONFLICT_TEXT = {True: "These differ", False: "The sources disagree"}  # of extracts, nobody has judged it
 SEARCHED = "Searched for"
@@ -169,7 +165,11 @@ def notes(answer: Answer) -> list[str]:
         lines.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
     if answer.left_out and answer.left_out.documents:
         lines.append(answer.left_out.sentence)
-    return lines + (_rechecked(answer) if answer.rechecked else [])
+    if answer.rechecked:
+        held = answer.rechecked - len(answer.fallen)
+        lines.append(f"Judged again: {held} of {answer.rechecked} statements hold, on the words quoted under Sources.")
+        lines += [f"Does not hold: “{one_line(each)}”." for each in answer.fallen]
+    return lines
 
 
 def searched(answer: Answer) -> list[str]:
@@ -191,13 +191,6 @@ def _conflicts(answer: Answer, cited: Cited) -> list[str]:
         f"{_number(each.left, cited)} and {_number(each.right, cited)}{f' ({one_line(each.about)})' if each.about else ''}"
         for each in answer.conflicts
     ]
-
-
-def _rechecked(answer: Answer) -> list[str]:
-    """How many statements of the last answer hold when they are judged again, and which do not."""
-    held = answer.rechecked - len(answer.fallen)
-    said = [f"Judged again: {held} of {answer.rechecked} statements hold, on the words quoted under Sources."]
-    return said + [f"Does not hold: “{one_line(each)}”." for each in answer.fallen]
 
 
 def _number(key: str, cited: Cited) -> str:

@@ -118,7 +118,7 @@ def build_prompt(
         "fields": proof_fields(how, cells=cells),
     }
     left = room - sum(estimate_tokens(words) for words in values.values())
-    return {**values, "evidence": quotations(evidence, sources, mark, left, cells=cells)[0]}
+    return {**values, "evidence": quotations(evidence, sources, mark, left, cells=cells)}
 
 
 def read(

@@ -14,8 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from assay.answer.checking.claim_rules import unhedged
-from assay.answer.checking.judge import JUDGE, AskModel, JudgeRequest, sources_of
+from assay.answer.checking.claim_rules import by_rule, unhedged
+from assay.answer.checking.judge import AskModel, JudgeRequest, by_model, needs_model, sources_of, verify, without_model
 from assay.answer.compose import DeliveryGuard, find_fault
 from assay.core.codec import digest
 from assay.core.errors import UserError
@@ -158,11 +158,11 @@ async def judge_claims(batch: Sequence[ClaimCase], judge: JudgeKind, ask: AskMod
     evidence = [each for case in batch for each in case.evidence]
     documents = {id: each for case in batch for id, each in case.documents.items()}
     sources = sources_of(evidence, documents.get)
-    ruled = [JUDGE.by_rule(case.claim, case.evidence, sources) for case in batch]
+    ruled = [by_rule(case.claim, case.evidence, sources) for case in batch]
     if judge is JudgeKind.none:
-        ruled = [JUDGE.without_model(claim) for claim in ruled]
-    elif open_ := [place for place, claim in enumerate(ruled) if JUDGE.needs_model(claim)]:
-        judgement = await JUDGE.by_model(
+        ruled = [without_model(claim) for claim in ruled]
+    elif open_ := [place for place, claim in enumerate(ruled) if needs_model(claim)]:
+        judgement = await by_model(
             JudgeRequest(tuple(ruled[place] for place in open_)),
             evidence,
             sources,
@@ -203,8 +203,8 @@ def fate(case: ClaimCase, claim: Claim) -> Fate:
     """What delivery makes of a judged claim."""
     passages = tuple(each.passage.text for each in case.evidence)
     document = case.documents.get
-    verify = lambda each: JUDGE.verify(each, case.evidence, document)  # noqa: E731
-    guard = DeliveryGuard({0: claim}, case.evidence, document, passages, verify)
+    verified = lambda each: verify(each, case.evidence, document)  # noqa: E731
+    guard = DeliveryGuard({0: claim}, case.evidence, document, passages, verified)
     if find_fault(0, claim, guard):
         return Fate.lost
     if claim.text != unhedged(claim.text):

@@ -182,7 +182,7 @@ def build_prompt(
     keys = {key for id in ids for key in of.points[id].claim.cites}
     evidence = [each for each in of.evidence if each.key in keys]
     return {
-        "evidence": quotations(evidence, of.sources, mark, max(room - used, 0))[0],
+        "evidence": quotations(evidence, of.sources, mark, max(room - used, 0)),
         "plan": planned,
         "relations": relations,
         "shape": shape,

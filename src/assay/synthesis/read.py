@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from assay.agent.context import RunContext, mark, run_in_order
 from assay.answer.checking import repetition
-from assay.answer.checking.judge import JUDGE, Documents
+from assay.answer.checking.judge import Documents, verify
 from assay.answer.weigh import SAYS, quote, whole
 from assay.core.events import Described, Event, Found, Gathered, InsightsDrawn, Merged, PassagesChosen
 from assay.core.events.synthesis import BY_RULES, Maker, combine_makers, stand_in
@@ -382,7 +382,7 @@ class _Points:
         assert claim.quote is not None
         passage = self.passages[key]
         own = Evidence(key, passage, claim.quote, SCORE, "", flagged=is_suspicious(passage.text))
-        checked = JUDGE.verify(claim, [own], self.document)
+        checked = verify(claim, [own], self.document)
         noted = [*self.before, *self.drawn]
         if checked.verdict is Verdict.supported and (claim.quote, note) not in {(i.claim.quote, i.note) for i in noted}:
             self.evidence.setdefault(key, own)

@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from assay import prompts
-from assay.answer.checking.judge import JUDGE, JudgeRequest
+from assay.answer.checking.judge import JudgeRequest, by_model
 from assay.answer.claims import Sources
 from assay.core.codec import digest
 from assay.core.errors import ModelError
@@ -117,7 +117,7 @@ async def _rule(meter: Meter, group: Sequence[TrialClaim]) -> list[Verdict | Non
 
     evidence = [_evidence(each) for each in group]
     claims = tuple(Claim(each.claim, (own.key,), Verdict.partial) for each, own in zip(group, evidence, strict=True))
-    judged = await JUDGE.by_model(
+    judged = await by_model(
         JudgeRequest(claims), evidence, Sources(), ask_model, mark=fence_mark("trial of a judge"), documents=()
     )
     return failed[0] if failed else [claim.verdict for claim in judged.claims]

@@ -15,8 +15,18 @@ from assay.answer import compose
 from assay.answer import draft as drafting
 from assay.answer import revise as revising
 from assay.answer.checking import cells
-from assay.answer.checking.claim_rules import unsupported
-from assay.answer.checking.judge import Judgement, JudgeRequest, agree, batches, unchanged_evidence
+from assay.answer.checking.claim_rules import by_rule, unsupported
+from assay.answer.checking.judge import (
+    Judgement,
+    JudgeRequest,
+    agree,
+    batches,
+    by_model,
+    needs_model,
+    unchanged_evidence,
+    verify,
+    without_model,
+)
 from assay.answer.claims import Sources
 from assay.core.events import (
     RULES,
@@ -73,10 +83,10 @@ async def _verdicts(run: Run, context: RunContext) -> AsyncIterator[Event]:
     settled = dict(before.checked)
     for place, claim in before.unchecked:
         judged = ruled(place, claim)
-        if capable and context.judge.needs_model(judged):
+        if capable and needs_model(judged):
             open_.append((place, judged))
         else:
-            settled[place] = judged if capable else context.judge.without_model(judged)
+            settled[place] = judged if capable else without_model(judged)
             if place in unchecked:
                 yield Checked(place, settled[place])
     if not capable:
@@ -128,9 +138,9 @@ def by_code(run: Run, context: RunContext) -> Callable[[int, Claim], Claim]:
 
     def ruled(place: int, claim: Claim) -> Claim:
         if claim.quote is not None or claim.derived is not None:
-            return context.judge.verify(claim, run.evidence, document)
-        judged = context.judge.by_rule(claim, standing, sources)
-        asks = not small and place not in run.revised and not claim.edited and context.judge.needs_model(judged)
+            return verify(claim, run.evidence, document)
+        judged = by_rule(claim, standing, sources)
+        asks = not small and place not in run.revised and not claim.edited and needs_model(judged)
         why = cells.without_cell(judged, standing, sources.tables) if asks else ""
         return unsupported(judged, why) if why else judged
 
@@ -221,8 +231,8 @@ async def judge_claims(
 ) -> list[Claim]:
     """Claims beside those of a draft with their verdicts. `documents_of` a claim are those that it was made from; headings
     and the writer's arguments are by index."""
-    ruled = [context.judge.by_rule(claim, evidence, sources) for claim in claims]
-    open_ = [at for at, claim in enumerate(ruled) if context.judge.needs_model(claim)]
+    ruled = [by_rule(claim, evidence, sources) for claim in claims]
+    open_ = [at for at, claim in enumerate(ruled) if needs_model(claim)]
     for batch in batches([ruled[at] for at in open_], evidence, judge_window(run)):
         places = open_[batch.start : batch.stop]
         request = JudgeRequest(
@@ -231,9 +241,7 @@ async def judge_claims(
             headings=frozenset(index for index, at in enumerate(places) if at in headings),
         )
         documents = sorted({doc for at in places for doc in documents_of(claims[at])})
-        judgement = await context.judge.by_model(
-            request, evidence, sources, context.ask, mark=mark(run), documents=documents
-        )
+        judgement = await by_model(request, evidence, sources, context.ask, mark=mark(run), documents=documents)
         for at, claim in zip(places, judgement.claims, strict=True):
             ruled[at] = claim
     return ruled
@@ -287,6 +295,7 @@ async def judge_group(
     second time, in another order and without the first verdicts. Without a reply they stay open."""
     opinions, headings, rows = compose.opinions(run), compose.headings(run), compose.columns(run)
     kept = {place: each.why for place, each in run.revised.items() if each.cause is RevisionCause.kept}
+    examined = compose.with_titles(run.examined, context.titles(run))
     request = JudgeRequest(
         tuple(claim for _, claim in group),
         run.question if last else "",
@@ -296,40 +305,29 @@ async def judge_group(
         frozenset(index for index, (place, _) in enumerate(group) if place in headings),
         run.asked.today,
         context.glossary,
-        _read_whole(run, context) if last else (),
+        examined.whole if last and examined else (),
         frozenset(key for claim in accepted for key in claim.cites) if last else frozenset(),
         render_searches(run, TRIED) if last else "",
         {index: rows[place] for index, (place, _) in enumerate(group) if place in rows},
     )
-    first = await _ask(run, context, request, Role.check)
+
+    async def ask(request: JudgeRequest, role: Role) -> Judgement:
+        documents, sources = evidence_documents(run), context.sources(run)
+        return await by_model(
+            request, run.evidence, sources, context.ask, mark=mark(run), documents=documents, role=role
+        )
+
+    first = await ask(request, Role.check)
     reviewed = run.asked.stakes is not Stakes.normal or run.asked.reviewed
     if first.by == RULES or not (run.asked.mode is Mode.thorough or reviewed):
         return first
     other = Role.judge if context.other_model(Role.check, Role.judge) else Role.check
-    again = await _ask(run, context, _reversed(request), other)
+    again = await ask(_reversed(request), other)
     if again.by == RULES:
         return first
     pairs = zip(first.claims, reversed(again.claims), strict=True)
     claims = tuple(agree(one, two, mark=context.marks_disagreement) for one, two in pairs)
     return replace(first, claims=claims)
-
-
-def _read_whole(run: Run, context: RunContext) -> tuple[str, ...]:
-    """Titles of the documents that a question about a set was followed through to their end."""
-    titles = context.titles(run)
-    return tuple(titles.get(each) or each for each in run.examined.whole) if run.examined else ()
-
-
-async def _ask(run: Run, context: RunContext, request: JudgeRequest, role: Role) -> Judgement:
-    return await context.judge.by_model(
-        request,
-        run.evidence,
-        context.sources(run),
-        context.ask,
-        mark=mark(run),
-        documents=evidence_documents(run),
-        role=role,
-    )
 
 
 def _reversed(request: JudgeRequest) -> JudgeRequest:
@@ -349,7 +347,7 @@ async def deliver(
     run: Run, context: RunContext, complete: Callable[[Answer], Answer] = lambda answer: answer
 ) -> AsyncIterator[Event]:
     """Yield the answer, or `Failed` if anything in it fails the final check. `complete` says what else is missing."""
-    guard = compose.delivery_guard(run, context.document, context.judge)
+    guard = compose.delivery_guard(run, context.document)
     answer = complete(compose.guarded_answer(run, guard, context.titles(run), context.unreadable()))
     if wrong := compose.guarded_faults(answer, run, guard):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
@@ -376,11 +374,10 @@ async def edit(run: Run, context: RunContext) -> AsyncIterator[Event]:
     reviewed = run.reviews[-1]
     for each in run.edits_due:
         claim = run.claims_by_place.get(each.place)
-        if claim is not None and each.text.strip():
-            edited = Claim(each.text.strip(), claim.cites, edited=reviewed.by)
-            yield Revised(each.place, edited, "edited in review", f"review: {reviewed.by}", RevisionCause.review)
-        else:
-            yield Revised(each.place, None, "dropped in review", f"review: {reviewed.by}", RevisionCause.review)
+        text = each.text.strip()
+        edited = Claim(text, claim.cites, edited=reviewed.by) if claim is not None and text else None
+        why = "edited in review" if edited else "dropped in review"
+        yield Revised(each.place, edited, why, f"review: {reviewed.by}", RevisionCause.review)
 
 
 REVISED = 24  # claims that a model is asked to put right; a draft with more failures is not worth it

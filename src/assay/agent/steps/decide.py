@@ -75,10 +75,8 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
     wanted = [(name, checked(context.tools[name], given)) for name, given in known]
     calls, refused = _new(run, wanted)
     if not calls and not run.calls:
-        calls = (
-            Call("c1", "search", {"query": run.query, "k": FIRST_SEARCH}),
-        )  # no answer without at least one search
-        yield Decided(calls, "nothing was searched yet: the question in its own words", RULES, refused=refused)
+        first = Call("c1", "search", {"query": run.query, "k": FIRST_SEARCH})  # no answer without at least one search
+        yield Decided((first,), "nothing was searched yet: the question in its own words", RULES, refused=refused)
         return
     if calls:
         fewer = any(given.get("k") != own.get("k") for (_, given), (_, own) in zip(known, wanted, strict=True))
@@ -269,9 +267,8 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     done = await past_searches(run, context, include_recall=False)
     if not done and any("query" in call.arguments and call.tool != recall.name for call in run.calls):
-        yield Decided(
-            (), "nothing new", stop=StopReason.nothing_new
-        )  # every call was refused: there are no results to continue from
+        # Every call was refused: there are no results to continue from.
+        yield Decided((), "nothing new", stop=StopReason.nothing_new)
         return
     if done and run.route in SINGLE:
         yield Decided((), "one search was asked for", stop=StopReason.searches)

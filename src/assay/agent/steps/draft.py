@@ -49,7 +49,6 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     sources = context.sources(run)
     small = context.small(Role.write)
-    missing = missing_parts(run)
 
     def prompt(room: int) -> dict[str, str]:
         return drafting.build_prompt(
@@ -59,7 +58,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
             mark(run),
             room,
             run.readings,
-            missing,
+            missing_parts(run),
             objections=run.objections,
             calculations=not small,
             definitions=describe_measures(run.question, context.glossary),

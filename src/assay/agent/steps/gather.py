@@ -16,12 +16,11 @@ from assay.agent.steps.draft import reuse_evidence
 from assay.agent.steps.read_evidence import past_searches
 from assay.agent.toolbox import TOOLS
 from assay.agent.toolbox.collection import catalogue
-from assay.agent.toolbox.reading import read_rows
+from assay.agent.toolbox.reading import read_rows, row_spans
 from assay.answer import weigh
-from assay.answer.weigh import BatchLimits, JudgedWeights, Sufficiency, Weights
+from assay.answer.weigh import JudgedWeights, Sufficiency, Weights
 from assay.core.errors import ModelError
 from assay.core.events import (
-    Call,
     Critiqued,
     Decided,
     Event,
@@ -103,17 +102,15 @@ def _weighs(event: Event) -> bool:
     return weighed or isinstance(event, ModelReplied | Failed | Resumed)
 
 
-def _width(context: RunContext) -> BatchLimits:
-    """Batching limits: several passages per request save most of the cost, but small models mix them up."""
-    return replace(context.width, together=context.width.alone) if context.small(Role.weigh) else context.width
-
-
 def _in_order(run: Run) -> list[Found]:
     return sorted(run.unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
 
 
 def _batches(run: Run, context: RunContext) -> list[tuple[Found, ...]]:
-    return list(weigh.batches(_in_order(run)[:SET], context.window(Role.weigh), _width(context)))
+    """Several passages per request save most of the cost, but small models mix them up."""
+    small, width = context.small(Role.weigh), context.width
+    limits = replace(width, together=width.alone) if small else width
+    return list(weigh.batches(_in_order(run)[:SET], context.window(Role.weigh), limits))
 
 
 def _judges_too(run: Run, context: RunContext, groups: Sequence[Sequence[Found]]) -> bool:
@@ -248,7 +245,7 @@ def _looked_up(run: Run) -> tuple[Evidence, ...]:
     call = run.calls[-1] if run.calls else None
     if call is None or call.tool not in {catalogue.name, read_rows.name} or call.id not in run.results:
         return ()
-    rows = [(int(start), int(end)) for start, _, end in (each.partition("-") for each in _rows(call))]
+    rows = row_spans(str(call.arguments.get("rows", "")))
     found = run.results[call.id].found
     rare = weigh.rarity(run.question, [each.passage.text for each in found])
     evidence: list[Evidence] = []
@@ -259,10 +256,6 @@ def _looked_up(run: Run) -> tuple[Evidence, ...]:
             words = weigh.quote(passage, inside[0][0] - passage.start, inside[0][1] - passage.start)
         evidence.append(weigh.as_evidence(passage, words, 10.0, run.question))
     return tuple(evidence)
-
-
-def _rows(call: Call) -> list[str]:
-    return str(call.arguments.get("rows", "")).split()
 
 
 OVERLAP = 0.7  # share of a passage that another one holds, from which on it says nothing new

@@ -74,10 +74,6 @@ def one_step(run: Run) -> Plan:
     return Plan((PlanStep("s1", run.question, query=run.query),))
 
 
-def step_instructions() -> str:
-    return prompts.template("steps")
-
-
 def render_measures(question: str, context: RunContext) -> str:
     defined = describe_measures(question, context.glossary)
     return f"Usual definitions, unless the question gives its own: {defined}.\n" if defined else ""
@@ -94,7 +90,7 @@ def _build_prompt(run: Run, context: RunContext, shown: Mapping[str, str], room:
     question = run.question if len(run.readings) != 1 else run.readings[0]
     listed = prompt_window.render_documents(run, shown)
     return {
-        "steps": step_instructions(),
+        "steps": prompts.template("steps"),
         "bases": prompt_window.render_bases(run),
         "documents": listed if estimate_tokens(listed) <= room // 3 else "",
         "so_far": before,
@@ -142,17 +138,9 @@ def _days(words: str, parse: Callable[[str, str], str], today: str) -> str:
 
 def replan_due(run: Run) -> bool:
     """Whether to replan: retrieval returned something unexpected, and the number of plans is below its limit."""
-    plans: Sequence[Event] = [event for event in run.events if isinstance(event, Planned)]
+    plans = [event for event in run.events if isinstance(event, Planned)]
     judged = run.judged
-    return (
-        judged is not None and judged.surprise and not judged.enough and len(plans) < PLANS and not _planned_since(run)
-    )
-
-
-def _planned_since(run: Run) -> bool:
-    for event in reversed(run.events):
-        if isinstance(event, Planned):
-            return True
-        if event is run.judged:
-            return False
-    return False
+    if judged is None or not judged.surprise or judged.enough or len(plans) >= PLANS:
+        return False
+    last = next((event for event in reversed(run.events) if isinstance(event, Planned) or event is judged), judged)
+    return last is judged

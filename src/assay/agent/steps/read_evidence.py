@@ -79,16 +79,10 @@ def _lead(call: Call, by_name: bool) -> Lead:
 
 def _name_calls(run: Run) -> frozenset[str]:
     """The calls the rules made to follow names: all but their first."""
-    first = next(
-        (call.id for event in run.events if isinstance(event, Decided) and event.is_round for call in event.calls), ""
-    )
-    return frozenset(
-        call.id
-        for event in run.events
-        if isinstance(event, Decided) and not event.recalls and (event.hops or not run.asked.has_model)
-        for call in event.calls
-        if call.id != first
-    )
+    decided = [event for event in run.events if isinstance(event, Decided)]
+    first = next((call.id for event in decided if event.is_round for call in event.calls), "")
+    by_rule = (event for event in decided if not event.recalls and (event.hops or not run.asked.has_model))
+    return frozenset(call.id for event in by_rule for call in event.calls) - {first}
 
 
 async def past_searches(run: Run, context: RunContext, *, include_recall: bool = True) -> list[PastSearch]:

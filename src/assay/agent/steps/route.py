@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from assay import prompts
 from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark, one_model
 from assay.agent.near import LISTED, documents_near, is_near
 from assay.agent.prompt_window import conversation, documents_of, render_history
-from assay.agent.steps.plan import MOST, Proposed, build_plan, one_step, render_measures, step_instructions
+from assay.agent.steps.plan import MOST, Proposed, build_plan, one_step, render_measures
 from assay.core.events import (
     ANSWER_NOW,
     EACH,
@@ -124,7 +125,7 @@ def _build_prompt(run: Run, context: RunContext, near: Mapping[str, str], room: 
     listed = prompt_window.render_documents(run, near)
     return {
         "and_plan": ", and plan its searches" if plans else "",
-        "steps": step_instructions() if plans else "",
+        "steps": prompts.template("steps") if plans else "",
         "measures": render_measures(run.question, context) if plans else "",
         "history": f"The conversation so far:\n{earlier}\n" if earlier else "",
         "bases": prompt_window.render_bases(run),
@@ -158,16 +159,6 @@ def distinct_readings(readings: Sequence[str]) -> tuple[str, ...]:
     return tuple(kept.values()) if len(kept) > 1 else ()
 
 
-def reading_due(run: Run) -> bool:
-    """Whether to ask the person which reading is meant: there are several, the person chose to be asked, and was not
-    asked yet."""
-    asked, routed = run.asked, run.routed
-    if asked.may_be_reviewed:  # readings are words of a model: each is answered instead
-        return False
-    wanted = Checkpoint.reading in asked.checkpoints or asked.eagerness is Eagerness.sparing
-    return wanted and routed is not None and bool(routed.readings) and Checkpoint.reading not in run.pauses
-
-
 PAUSES: Mapping[Checkpoint, tuple[str, tuple[str, ...]]] = {
     Checkpoint.searches: ("Three searches were made. Go on, or answer from what there is?", (GO_ON, ANSWER_NOW)),
     Checkpoint.nothing: (
@@ -180,11 +171,17 @@ PAUSES: Mapping[Checkpoint, tuple[str, tuple[str, ...]]] = {
 
 def pause_due(run: Run) -> Checkpoint | None:
     """The checkpoint to pause at now, if any. Each checkpoint pauses a run at most once."""
-    wanted = frozenset(run.asked.checkpoints) - run.pauses
-    if run.asked.may_be_reviewed:
-        wanted -= {Checkpoint.sources}  # they are the reviewer's to see first
+    chosen = (
+        {Checkpoint.reading, *run.asked.checkpoints}
+        if run.asked.eagerness is Eagerness.sparing
+        else run.asked.checkpoints
+    )
+    wanted = frozenset(chosen) - run.pauses
+    if run.asked.may_be_reviewed:  # sources are the reviewer's to see first; of several readings, each is answered
+        wanted -= {Checkpoint.sources, Checkpoint.reading}
     if run.plan is None:
-        return Checkpoint.reading if reading_due(run) else None
+        several = run.routed is not None and bool(run.routed.readings)
+        return Checkpoint.reading if several and Checkpoint.reading in wanted else None
     if run.stopped is None:
         if Checkpoint.searches in wanted and len(run.results) >= 3 and not run.round_unjudged:
             return Checkpoint.searches
@@ -218,11 +215,8 @@ GREETING_WORDS = 8  # words
 def is_greeting(question: str) -> bool:
     """Whether a question only greets or thanks."""
     words = re.findall(r"[^\W_]+", fold_case(question))
-    return (
-        0 < len(words) <= GREETING_WORDS
-        and bool(set(words) & (GREETING | THANKS))
-        and set(words) <= GREETING | THANKS | BESIDE
-    )
+    greets = not (GREETING | THANKS).isdisjoint(words)
+    return greets and len(words) <= GREETING_WORDS and (GREETING | THANKS | BESIDE).issuperset(words)
 
 
 def reply_to_greeting(question: str) -> str:

@@ -36,13 +36,12 @@ from assay.models.llm import Role
 from assay.models.meter import NoReply
 
 
-def sufficiency(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    return judge_by_model(run, context) if run.asked.has_model else judge_by_rule(run, context)
-
-
-async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
+async def sufficiency(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Judge after each round: as the reply that weighed its results says, or in a request of its own. Unchanged evidence
     is not judged again. A look-up that does not find everything becomes research."""
+    if not run.asked.has_model:  # no rule says that the evidence is enough, or what it lacks
+        yield Judged(False, (), COMPUTED["answer"] if computes(run) else "")
+        return
     said = await judged_with_weighing(run, context)
     searches = proposed_searches(said[0].searches) if said else ()
     strong = [each for each in run.evidence if each.score >= context.cutoff]
@@ -57,11 +56,13 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if run.route is Route.one_shot or (run.route is Route.lookup and (said is None or not becomes_research(run))):
         yield Judged(True, (), "a look-up takes what one search finds")
         return
-    if run.every and said is None and not _new_evidence(run) and run.judged is not None and not run.judged.missing:
-        yield _judge_set(run, matching_unread(run))
-        return
-    if said is None and run.judged is not None and not _new_evidence(run):
-        yield Judged(run.judged.enough, run.judged.missing, "nothing new was found")
+    news = (each for each in reversed(run.events) if isinstance(each, Judged | Gathered))
+    last = next((each for each in news if isinstance(each, Judged) or each.evidence), None)
+    if said is None and run.judged is not None and isinstance(last, Judged):
+        if run.every and not run.judged.missing:
+            yield _judge_set(run, matching_unread(run))
+        else:
+            yield Judged(run.judged.enough, run.judged.missing, "nothing new was found")
         return
     before = run_before(run, lambda event: isinstance(event, StepAnswered))
     reply = said[:2] if said else await _ask(before, context)
@@ -111,16 +112,6 @@ def _as_research(run: Run, why: str) -> Routed:
     return replace(run.routed, route=Route.research, why=why, by=RULES)
 
 
-def _new_evidence(run: Run) -> bool:
-    """Whether anything was kept since the last judgement."""
-    for event in reversed(run.events):
-        if isinstance(event, Judged):
-            return False
-        if isinstance(event, Gathered) and event.evidence:
-            return True
-    return True
-
-
 def _documents_to_read(run: Run, judged: Sufficiency, shown: Mapping[str, Passage]) -> tuple[str, ...]:
     """The documents that a judge wants read to their end, and that were not tried."""
     passages = {each.key: each.passage for each in run.evidence} | dict(shown)
@@ -166,28 +157,24 @@ def bindings(
             continue
         if fold_case(value) in fold_case(evidence.passage.text) and not is_suspicious(value):
             good.setdefault(each.step, {}).setdefault(value, evidence.key)
-    return [
-        (step, _join(list(values)[:VALUES]), tuple(dict.fromkeys(list(values.values())[:VALUES])))
-        for step, values in good.items()
-    ]
-
-
-def _join(values: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(values[:-1]), values[-1])))
-
-
-async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """No rule says that the evidence is enough, or what it lacks."""
-    yield Judged(False, (), COMPUTED["answer"] if computes(run) else "")
+    found: list[tuple[str, str, tuple[str, ...]]] = []
+    for step, values in good.items():
+        *most, last = list(values)[:VALUES]
+        said = " and ".join(filter(None, (", ".join(most), last)))
+        found.append((step, said, tuple(dict.fromkeys(list(values.values())[:VALUES]))))
+    return found
 
 
 async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """End the search; the reason is an event."""
     judged = run.judged
+    cut = next((each for each in run.current if isinstance(each, Gathered) and each.fallback), None)
     if run.chose(Checkpoint.searches, ANSWER_NOW) or run.chose(Checkpoint.nothing, ANSWER_NOW):
         yield Stopped(StopReason.person, "the person asked for an answer now")
-    elif cut := _cut_short(run):
-        yield cut
+    elif cut and cut.fallback:
+        # A limit kept a model from weighing all results: sufficient evidence from half of them is not sufficient.
+        why = "; ".join(filter(None, (cut.why, "not everything that was found could be weighed")))
+        yield Stopped(StopReason(cut.fallback[0].value), why)
     elif run.satisfied and judged is not None:
         exhausted = run.every and not (run.examined and run.examined.partly)
         yield Stopped(StopReason.exhausted if exhausted else StopReason.sufficient, judged.why)
@@ -196,23 +183,8 @@ async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
     elif context.limits.barren(run) and not run.nothing_left:
         yield Stopped(StopReason.nothing_new, "two rounds brought nothing new")
     else:
-        yield Stopped(_reason(run), run.nothing_left)
-
-
-def _cut_short(run: Run) -> Stopped | None:
-    """The limit that kept a model from weighing all results, if any: sufficient evidence from half the results is not
-    sufficient."""
-    for event in run.current:
-        if isinstance(event, Gathered) and event.fallback:
-            left = "not everything that was found could be weighed"
-            return Stopped(StopReason(event.fallback[0].value), f"{event.why}; {left}" if event.why else left)
-    return None
-
-
-def _reason(run: Run) -> StopReason:
-    """Why nothing was left to try, according to the last decision."""
-    decided = next(event for event in reversed(run.current) if isinstance(event, Decided) and event.is_round)
-    return decided.stop or StopReason.nothing_new
+        decided = next(event for event in reversed(run.current) if isinstance(event, Decided) and event.is_round)
+        yield Stopped(decided.stop or StopReason.nothing_new, run.nothing_left)
 
 
 async def reopen(run: Run, context: RunContext) -> AsyncIterator[Event]:

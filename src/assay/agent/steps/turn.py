@@ -79,16 +79,11 @@ def _about(run: Run, proposed: Turn, by: str) -> Rephrased | None:
     last = run.last_answer
     if proposed.about == "answer" and last is not None:
         return Rephrased(last.question, by=by, on=Subject.answer, task=Task.check if proposed.doubt else Task.rewrite)
-    if proposed.about == "answer" and (again := _asked_again(run)):
-        return replace(again, by=by)
-    return Rephrased(run.asked.question, by=by, on=Subject.talk) if proposed.about != "question" else None
-
-
-def _asked_again(run: Run) -> Rephrased | None:
-    """The last question once more, if its answer cannot be worked on: it had none, or it is only known in short."""
+    # The last answer cannot be worked on: it had none, or it is only known in short.
     asked = (turn.question for turn in reversed(run.asked.history) if turn.question and not is_talk(turn))
-    question = next(asked, "")
-    return Rephrased(question, "the last question, looked up again") if question else None
+    if proposed.about == "answer" and (question := next(asked, "")):
+        return Rephrased(question, "the last question, looked up again", by)
+    return Rephrased(run.asked.question, by=by, on=Subject.talk) if proposed.about != "question" else None
 
 
 def adds_nothing(alone: str, asked: str, history: Sequence[Exchange]) -> bool:
@@ -140,12 +135,10 @@ def recall_due(run: Run) -> bool:
 
 
 async def recall(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    given = {"query": run.query, "passages": _passages(run)}
-    if run.route is Route.rework:
-        call = Call("c1", recall_tool.name, given | {"every": True})
-        yield Decided((call,), "what the last answer rests on", recalls=True)
-    else:
-        yield Decided((Call("c1", recall_tool.name, given),), "what earlier turns found comes first", recalls=True)
+    reworks = run.route is Route.rework
+    given = {"query": run.query, "passages": _passages(run)} | ({"every": True} if reworks else {})
+    why = "what the last answer rests on" if reworks else "what earlier turns found comes first"
+    yield Decided((Call("c1", recall_tool.name, given),), why, recalls=True)
 
 
 def _passages(run: Run) -> tuple[str, ...]:
@@ -169,19 +162,15 @@ class Summary(BaseModel, extra="forbid"):
 
 def summary_due(run: Run) -> bool:
     """Whether as many turns have become old since the last summary as one is made for. Thanks and the like need none."""
-    new = [turn for turn in _old(run) if not turn.turns]
+    new = [turn for turn in run.asked.history[:-LATEST] if not turn.turns]
     due = bool(new) and len(new) % EVERY == 0
     return due and run.asked.has_model and run.summarised is None and not is_greeting(run.asked.question)
-
-
-def _old(run: Run) -> Sequence[Exchange]:
-    return run.asked.history[:-LATEST]
 
 
 async def summarise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The old turns in a few sentences. A summary that names anything they do not is not taken; they are then shortened
     as without a model."""
-    old = _old(run)
+    old = run.asked.history[:-LATEST]
     documents = documents_of(old)
     passages = tuple(dict.fromkeys(passage for turn in old for passage in turn.passages))
     covers = HistorySummarised(

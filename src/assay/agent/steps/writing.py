@@ -13,6 +13,7 @@ from assay.agent.context import RunContext
 from assay.agent.steps.check import Placed, by_code, groups_of, judge_group
 from assay.answer import compose
 from assay.answer import draft as drafting
+from assay.answer.checking.judge import needs_model
 from assay.core.events import Checked, Claimed, Drafted, Event
 from assay.core.run import Run
 from assay.core.types import Claim
@@ -95,7 +96,7 @@ class _FirstClaims:
             elif event.place in self.checked and event.place not in first:
                 continue
             ruled = self.by_code(event.place, event.claim)
-            if self.context.judge.needs_model(ruled):
+            if needs_model(ruled):
                 open_ += [(event.place, ruled)] if event.place in first else []
             elif event.place not in self.checked:
                 self.checked.add(event.place)

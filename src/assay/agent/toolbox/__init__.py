@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from assay.agent.tool import WAIT, Tool, guarded, parameters_of
+from assay.agent.tool import WAIT, Tool, parameters_of
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.documents import get_document, list_sources
 from assay.agent.toolbox.notes import compare_documents, extract_entities, summarise_results
@@ -93,8 +94,8 @@ def _loaded(place: str) -> Tool:
     return found
 
 
-def admit_tool(tool: Tool, taken: Sequence[str], seconds: float = WAIT) -> Tool:
-    """Validate and wrap a custom tool: it needs a description and an unused name, and gets a time limit."""
+def admit_tool(tool: Tool, taken: Sequence[str]) -> Tool:
+    """Validate a custom tool: it needs a description and an unused name, and gets a time limit."""
     if not isinstance(tool, Tool):
         raise UserError(f"{tool!r} is not a tool. Put @tool from assay.agent.tool above the function.")
     if not NAME.fullmatch(tool.name):
@@ -107,4 +108,4 @@ def admit_tool(tool: Tool, taken: Sequence[str], seconds: float = WAIT) -> Tool:
         parameters_of(tool.body)
     except TypeError as error:
         raise UserError(f"The tool {tool.name!r} cannot be used: {error}.") from error
-    return guarded(tool, seconds)
+    return replace(tool, seconds=WAIT)

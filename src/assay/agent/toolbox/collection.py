@@ -166,7 +166,8 @@ def parse(question: str) -> CatalogueQuestion | None:
         parts = match.groupdict()
         said = (parts.get(each) for each in ("words", "about", "by", "day"))
         words = next(filter(None, said), "").strip(" \"“”'‘’")
-        if limit in {Limit.mention, Limit.about, Limit.author, Limit.named} and not _names_something(words):
+        names_something = bool(content_terms(words)) and fold_case(words) not in PRONOUNS
+        if limit in {Limit.mention, Limit.about, Limit.author, Limit.named} and not names_something:
             continue
         if limit in {Limit.mention, Limit.about} and re.search(r"\b(?:and|or|but|not|which|that|who)\b", words):
             continue  # more than one condition
@@ -174,10 +175,6 @@ def parse(question: str) -> CatalogueQuestion | None:
         limit = Limit.newest if parts.get("newest") else limit
         return CatalogueQuestion(wanted, limit, words, _kinds(match))
     return None
-
-
-def _names_something(words: str) -> bool:
-    return bool(content_terms(words)) and fold_case(words) not in PRONOUNS
 
 
 def _kinds(match: re.Match[str]) -> tuple[str, ...]:

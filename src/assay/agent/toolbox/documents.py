@@ -124,16 +124,11 @@ def _outline(document: Document, hits: list[Hit]) -> str:
     while len(sections) > OUTLINE and len({section.level for section in sections}) > 1:
         deepest = max(section.level for section in sections)
         sections = [section for section in sections if section.level < deepest]
-    lines = [
-        f"- part {_part_at(section.start, hits)}: {shown(section.title, 80)}"
-        for section in sections[:OUTLINE]
-        if section.title.strip()
-    ]
+    lines: list[str] = []
+    for section in sections[:OUTLINE]:
+        before = sum(hit.passage.start <= section.start for hit in hits)
+        if section.title.strip():
+            lines.append(f"- part {max(0, before - 1) // PART + 1}: {shown(section.title, 80)}")
     if len(sections) > OUTLINE:
         lines.append(f"- and {len(sections) - OUTLINE} more headings")
     return "\n".join(lines)
-
-
-def _part_at(offset: int, hits: list[Hit]) -> int:
-    before = sum(hit.passage.start <= offset for hit in hits)
-    return max(0, before - 1) // PART + 1

@@ -110,7 +110,7 @@ async def read_rows(context: ToolContext, document: str, rows: Query) -> Result:
     rows: where the rows begin and end in its text: 120-184 184-260
     """
     try:
-        spans = [(int(start), int(end)) for start, _, end in (each.partition("-") for each in rows.split())]
+        spans = row_spans(rows)
     except ValueError:
         raise ToolError(f"{rows!r} are no places of rows.") from None
     hits = await context.passages(document)
@@ -122,3 +122,7 @@ async def read_rows(context: ToolContext, document: str, rows: Query) -> Result:
                 break
     found = list(by_passage.values())[:MOST]
     return Result(as_found(found), f"{some(len(spans), 'row')} in {some(len(found), 'passage')}")
+
+
+def row_spans(rows: str) -> list[tuple[int, int]]:
+    return [(int(start), int(end)) for start, _, end in (each.partition("-") for each in rows.split())]

@@ -21,7 +21,7 @@ from assay.language.dates import dates
 from assay.language.quantities import Number, figures, numbers, scale_in, stated_scales
 from assay.language.terms import content_terms, fold_case, word_list
 from assay.tables import derive
-from assay.tables.cells import FoundCell, PassageTables, TablesOf
+from assay.tables.cells import FoundCell, TablesOf
 
 LONGEST_TABLE = 400  # rows whose labels are compared; a longer table is a list, whose labels are names
 YEARS = re.compile(r"(?<![\d.,])(?:19|20)\d\d(?![\d.,]\d|\d)")
@@ -110,10 +110,8 @@ def _field_difference(read: _Read, others: Sequence[NamedDocument]) -> str:
 
 def _is_value(stated: Number, read: _Read) -> bool:
     """Whether a number is that of the cell, perhaps rounded or in another scale. Without a declared scale, any will do."""
-    own, scales = (
-        read.numbers[0],
-        read.scales | ({read.numbers[0].scale} if read.numbers[0].scale is not None else set()),
-    )
+    own = read.numbers[0]
+    scales = read.scales | ({own.scale} if own.scale is not None else set())
     if stated.scale is None:
         powers = {0, *scales, *(range(-12, 13, 3) if not scales else ())}
     else:
@@ -168,18 +166,15 @@ def _direction_differences(cells: Sequence[ClaimedCell], read: dict[ClaimedCell,
         way = DIRECTIONS.get(after.direction.strip().lower())
         if way is None or before not in read or after not in read:
             continue
-        if not _may_change(read[before], read[after]):
+        # Two cells are of one thing at two times if they are a row in two columns, or of different years.
+        one_row = read[before].cell.row.label == read[after].cell.row.label
+        years = _cell_years(read[before]), _cell_years(read[after])
+        if not one_row and not (all(years) and years[0].isdisjoint(years[1])):
             continue
         old, new = sorted((read[before], read[after]), key=lambda each: max(_cell_years(each), default=0))
         pair = [each.numbers[0].value for each in (old, new) if each.numbers and "(" not in each.cell.text]
         if len(pair) == 2 and min(pair) >= 0 and (pair[1] > pair[0]) - (pair[1] < pair[0]) != way:
             yield f"from “{old.cell.facts.line}” to “{new.cell.facts.line}” is not “{after.direction}”"
-
-
-def _may_change(before: _Read, after: _Read) -> bool:
-    """Whether two cells are of one thing at two times: a row in two columns, or cells of different years."""
-    years = _cell_years(before), _cell_years(after)
-    return before.cell.row.label == after.cell.row.label or (all(years) and years[0].isdisjoint(years[1]))
 
 
 # --- rows and columns -----------------------------------------------------------------------------------------------
@@ -365,15 +360,11 @@ def figures_outside(claim: Claim, evidence: Sequence[Evidence], tables: TablesOf
     found: list[Number] = []
     for each in evidence:
         if each.key in claim.cites:
-            found += figures(_prose(each.passage, tables(each.passage)))
+            text, start, shown = each.passage.text, each.passage.start, tables(each.passage)
+            for _, row in reversed([*shown.rows.values()]) if shown else ():
+                text = text[: row.start - start] + "\n" + text[row.end - start :]
+            found += figures(text)
     return found
-
-
-def _prose(passage: Passage, shown: PassageTables | None) -> str:
-    text = passage.text
-    for _, row in reversed([*shown.rows.values()]) if shown else ():
-        text = text[: row.start - passage.start] + "\n" + text[row.end - passage.start :]
-    return text
 
 
 def _has(among: Sequence[Number], number: Number) -> bool:

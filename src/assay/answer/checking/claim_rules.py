@@ -207,18 +207,13 @@ REPORTING_STEMS = frozenset(
 def cited_texts(cited: Sequence[Evidence], sources: Sources) -> dict[str, str]:
     """Everything that is shown of each cited passage, by key. Sentences that instruct a model are left out: they are not
     statements of the document."""
-    return {each.key: f"{label_of(each, sources)}\n{body_of(each)}" for each in cited}
-
-
-def label_of(evidence: Evidence, sources: Sources) -> str:
-    """Title, headings and date: they say what a passage is about, and state nothing."""
-    doc, passage = evidence.passage.doc_id, evidence.passage
-    return "\n".join(part for part in (sources.titles.get(doc, ""), passage.above, sources.dates.get(doc, "")) if part)
-
-
-def body_of(evidence: Evidence) -> str:
-    """The passage with the caption, header and units of its table, without sentences that instruct a model."""
-    return f"{evidence.passage.context}\n{remove_commands(evidence.passage.text)}".strip()
+    texts: dict[str, str] = {}
+    for each in cited:
+        doc, passage = each.passage.doc_id, each.passage
+        label = "\n".join(filter(None, (sources.titles.get(doc), passage.above, sources.dates.get(doc))))
+        body = f"{passage.context}\n{remove_commands(passage.text)}".strip()
+        texts[each.key] = f"{label}\n{body}"
+    return texts
 
 
 def remove_commands(passage: str) -> str:

@@ -1,21 +1,19 @@
 """The judge: the only path by which any claim gets a verdict, in answers, in review and in syntheses.
 
 Code settles wording and arithmetic. A capable model judges every claim that is not a quotation (its prompt, its reply
-and what becomes of each claim are here too); it cannot lift what code has refuted. An alternative judge replaces
-`CodeThenModel` and nothing else.
+and what becomes of each claim are here too); it cannot lift what code has refuted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
 from assay import prompts
-from assay.answer.checking import claim_rules
-from assay.answer.checking.claim_rules import by_rule, cited_texts, unhedged
+from assay.answer.checking.claim_rules import by_rule, cited_texts, unhedged, unsupported
 from assay.answer.claims import Disputed, Sources, accept_gap, quotations, read_conflict
 from assay.answer.weigh import quote
 from assay.core.events import RULES
@@ -37,125 +35,85 @@ Documents = Callable[[str], Document | None]
 AskModel = Callable[..., Awaitable["tuple[Rulings, str] | NoReply"]]  # `RunContext.ask`
 
 
-class Judge(Protocol):
-    """Gives claims their verdicts. `evidence` is everything the run has; a claim is judged by the part it cites."""
-
-    def by_rule(self, claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None) -> Claim:
-        """The claim with the rules' verdict and reason. Pure."""
-        ...
-
-    def verify(self, claim: Claim, evidence: Sequence[Evidence], document: Documents) -> Claim:
-        """As `by_rule`, after checking that the documents still contain what is cited. Pure except for `document`."""
-        ...
-
-    def needs_model(self, claim: Claim) -> bool:
-        """Whether a claim judged by rule also goes to a model, if it is capable."""
-        ...
-
-    def without_model(self, claim: Claim) -> Claim:
-        """The verdict on a claim judged by rule that no capable model judges."""
-        ...
-
-    async def by_model(
-        self,
-        request: JudgeRequest,
-        evidence: Sequence[Evidence],
-        sources: Sources,
-        ask: AskModel,
-        *,
-        mark: str,
-        documents: Sequence[str],
-        role: Role = Role.check,
-    ) -> Judgement:
-        """A model's judgement, from one request. `mark` fences the passages; `documents` are those whose text is shown.
-        Without a reply the claims keep their verdicts."""
-        ...
+def verify(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> Claim:
+    """As `by_rule`, after checking that the documents still contain what is cited. The claim's keys must be evidence of
+    this run. A quotation must be in its evidence's passage and in the document at that offset; a written claim must cite
+    text the document still contains, and follow from it by rule."""
+    cited = {each.key: each for each in evidence if each.key in claim.cites}
+    quote = claim.quote
+    if not claim.cites:
+        return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
+    if len(cited) < len(set(claim.cites)):
+        return unsupported(claim, "it cites evidence that this run did not gather")
+    if claim.derived is not None:
+        if wrong := derive.fault(claim, evidence, document):
+            return unsupported(claim, wrong)
+        return note_taint(supported(claim, "computed by rule from what it cites"), evidence)
+    if quote is None:
+        if len(unchanged_evidence(tuple(cited.values()), document)) < len(cited):
+            return unsupported(claim, "the document does not say what it cites")
+        if not all(any(within(words, each.passage) for each in cited.values()) for words in claim.carried_by):
+            return unsupported(claim, "it is carried by words that it does not cite")
+        return by_rule(claim, evidence, sources_of(tuple(cited.values()), document))
+    if not any(lies_in(quote, each.passage) for each in cited.values()):
+        return unsupported(claim, "its words are not in the passage it cites")
+    source = document(quote.doc_id)
+    if source is None or not stands(quote, source):
+        return unsupported(claim, "the document does not say this at that place")
+    return note_taint(supported(claim, "found word for word in the document"), evidence)
 
 
-@dataclass(frozen=True, slots=True)
-class CodeThenModel:
-    """Applies `claim_rules`, then asks the model of the role `check`."""
-
-    def by_rule(self, claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None) -> Claim:
-        return claim_rules.by_rule(claim, evidence, sources)
-
-    def verify(self, claim: Claim, evidence: Sequence[Evidence], document: Documents) -> Claim:
-        """The claim's keys must be evidence of this run. A quotation must be in its evidence's passage and in the
-        document at that offset; a written claim must cite text the document still contains, and follow from it by rule.
-        """
-        cited = {each.key: each for each in evidence if each.key in claim.cites}
-        quote = claim.quote
-        if not claim.cites:
-            return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
-        if len(cited) < len(set(claim.cites)):
-            return claim_rules.unsupported(claim, "it cites evidence that this run did not gather")
-        if claim.derived is not None:
-            wrong = derive.fault(claim, evidence, document)
-            if wrong:
-                return claim_rules.unsupported(claim, wrong)
-            return note_taint(
-                replace(claim, verdict=Verdict.supported, why="computed by rule from what it cites"), evidence
-            )
-        if quote is None:
-            if len(unchanged_evidence(tuple(cited.values()), document)) < len(cited):
-                return claim_rules.unsupported(claim, "the document does not say what it cites")
-            if not all(any(within(words, each.passage) for each in cited.values()) for words in claim.carried_by):
-                return claim_rules.unsupported(claim, "it is carried by words that it does not cite")
-            return self.by_rule(claim, evidence, sources_of(tuple(cited.values()), document))
-        if not any(lies_in(quote, each.passage) for each in cited.values()):
-            return claim_rules.unsupported(claim, "its words are not in the passage it cites")
-        source = document(quote.doc_id)
-        if source is None or not stands(quote, source):
-            return claim_rules.unsupported(claim, "the document does not say this at that place")
-        return note_taint(
-            replace(claim, verdict=Verdict.supported, why="found word for word in the document"), evidence
-        )
-
-    def needs_model(self, claim: Claim) -> bool:
-        own = claim.quote is None and claim.derived is None
-        return own and claim.verdict in (Verdict.supported, Verdict.partial)
-
-    def without_model(self, claim: Claim) -> Claim:
-        if claim.verdict is Verdict.partial and claim.edited:  # a person judges, and approves it
-            return replace(claim, verdict=Verdict.supported, why="a reviewer put it so, and nothing speaks against it")
-        return claim
-
-    async def by_model(
-        self,
-        request: JudgeRequest,
-        evidence: Sequence[Evidence],
-        sources: Sources,
-        ask: AskModel,
-        *,
-        mark: str,
-        documents: Sequence[str],
-        role: Role = Role.check,
-    ) -> Judgement:
-        claims = request.claims
-        reply = await ask(
-            role,
-            "check",
-            Rulings,
-            lambda room: build_prompt(request, evidence, sources, mark, room),
-            schema=schema(len(claims), [each.key for each in evidence] if request.question else ()),
-            documents=documents,
-            max_tokens=500 + 250 * len(claims),
-        )
-        if isinstance(reply, NoReply):
-            return Judgement(claims, RULES)
-        rulings, by = reply
-        judged = read(rulings, request, evidence, sources, by)
-        return Judgement(
-            judged,
-            by,
-            rulings.answers,
-            accept_missing(rulings, request, judged, evidence, sources),
-            " ".join(rulings.search.split()),
-            tuple(found for each in rulings.conflicts if (found := read_conflict(each, request.question, evidence))),
-        )
+def supported(claim: Claim, why: str) -> Claim:
+    return replace(claim, verdict=Verdict.supported, why=why)
 
 
-JUDGE: Judge = CodeThenModel()
+def needs_model(claim: Claim) -> bool:
+    """Whether a claim judged by rule also goes to a model, if it is capable."""
+    own = claim.quote is None and claim.derived is None
+    return own and claim.verdict in (Verdict.supported, Verdict.partial)
+
+
+def without_model(claim: Claim) -> Claim:
+    """The verdict on a claim judged by rule that no capable model judges."""
+    if claim.verdict is Verdict.partial and claim.edited:  # a person judges, and approves it
+        return supported(claim, "a reviewer put it so, and nothing speaks against it")
+    return claim
+
+
+async def by_model(
+    request: JudgeRequest,
+    evidence: Sequence[Evidence],
+    sources: Sources,
+    ask: AskModel,
+    *,
+    mark: str,
+    documents: Sequence[str],
+    role: Role = Role.check,
+) -> Judgement:
+    """A model's judgement, from one request. `mark` fences the passages; `documents` are those whose text is shown.
+    Without a reply the claims keep their verdicts."""
+    claims = request.claims
+    reply = await ask(
+        role,
+        "check",
+        Rulings,
+        lambda room: build_prompt(request, evidence, sources, mark, room),
+        schema=schema(len(claims), [each.key for each in evidence] if request.question else ()),
+        documents=documents,
+        max_tokens=500 + 250 * len(claims),
+    )
+    if isinstance(reply, NoReply):
+        return Judgement(claims, RULES)
+    rulings, by = reply
+    judged = read(rulings, request, evidence, sources, by)
+    return Judgement(
+        judged,
+        by,
+        rulings.answers,
+        accept_missing(rulings, request, judged, evidence, sources),
+        " ".join(rulings.search.split()),
+        tuple(found for each in rulings.conflicts if (found := read_conflict(each, request.question, evidence))),
+    )
 
 
 def unchanged_evidence(evidence: Sequence[Evidence], document: Documents) -> tuple[Evidence, ...]:
@@ -184,7 +142,6 @@ def sources_of(evidence: Sequence[Evidence], document: Documents) -> Sources:
     )
 
 
-VERDICTS = ("supported", "partial", "unsupported", "contradicted")
 SEVERITY = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.supported)
 TOGETHER = 24  # claims per request
 PASSAGES = 16_000  # tokens of passages per request
@@ -270,7 +227,7 @@ def schema(count: int, keys: Sequence[str] = ()) -> dict[str, Any]:
         claim={"type": "integer", "enum": list(range(1, count + 1))},
         words={"type": "array", "items": {"type": "string"}, "maxItems": 12},
         why={"type": "string"},
-        verdict={"type": "string", "enum": list(VERDICTS)},
+        verdict={"type": "string", "enum": [each.value for each in reversed(SEVERITY)]},
     )
     key = {"type": "string", "enum": list(keys)}
     disputed = object_schema(left=key, right=key, about={"type": "string"})
@@ -294,7 +251,7 @@ def build_prompt(
     keys = {key for claim in request.claims for key in claim.cites}
     cited = [each for each in evidence if each.key in keys]
     beside = [each for each in evidence if each.key in request.accepted_cites - keys]
-    shown, _ = quotations([*cited, *beside], sources, mark, max(left, 0))
+    shown = quotations([*cited, *beside], sources, mark, max(left, 0))
     return {"evidence": shown, "claims": listed, "whole": whole, "count": str(len(request.claims))}
 
 

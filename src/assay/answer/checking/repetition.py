@@ -156,19 +156,17 @@ def sentences(text: str) -> tuple[SourceSentence, ...]:
     return tuple(found)
 
 
-def _blocks(text: str) -> Iterator[TextBlock]:
+def _blocks(text: str) -> list[TextBlock]:
     """The blocks of a text; labelled values on lines that follow each other are one."""
-    held: TextBlock | None = None
+    found: list[TextBlock] = []
     for block in find_blocks(text):
-        both = held is not None and held.kind is block.kind is BlockKind.key_value
-        if held is not None and both and not text[held.end : block.start].count("\n") > 1:
-            held = replace(held, end=block.end)
-            continue
-        if held is not None:
-            yield held
-        held = block
-    if held is not None:
-        yield held
+        last = found[-1] if found else None
+        labelled = last is not None and last.kind is block.kind is BlockKind.key_value
+        if last is not None and labelled and text[last.end : block.start].count("\n") <= 1:
+            found[-1] = replace(last, end=block.end)
+        else:
+            found.append(block)
+    return found
 
 
 def _is_title(block: TextBlock, words: str) -> bool:
@@ -187,21 +185,18 @@ def _within(text: str, block: TextBlock, intro: int, title: int) -> Iterator[Sou
     spans = [(0, len(words))] if whole else split_statements(words)
     labelled = False  # by a line that ended without a mark
     for start, end in spans:
-        own = words[start:end]
+        own, before = words[start:end], words[:start]
+        # Quotation marks, or marks of deletion.
+        open_marks = before.translate(SAME).count('"') % 2 == 1 or before.count("~~") % 2 == 1
         plain = (
             block.kind is BlockKind.paragraph
             and title == intro == block.start
             and not _is_title(block, words)
             and not labelled
             and not is_table_row(own)
-            and not _is_enclosed(words[:start])
+            and not open_marks
         )
         span = (block.start, block.end)
         item = block.kind is BlockKind.item
         labelled = labelled or not ENDED.search(own)
         yield SourceSentence(block.start + start, block.start + end, span, intro, min(title, intro), plain, item)
-
-
-def _is_enclosed(before: str) -> bool:
-    """Whether quotation marks or marks of deletion are still open."""
-    return before.translate(SAME).count('"') % 2 == 1 or before.count("~~") % 2 == 1
