@@ -124,6 +124,8 @@ def test_the_judge_sees_what_the_cell_is_beside_the_claim():
     ("text", "named"),
     [
         (TRUE, SALES),
+        ("Net sales were 35.355 billion dollars.", replace(SALES, value="35.355 billion")),
+        ("Cost of sales was 19.232 billion.", ClaimedCell(ONE, "r2c1", "cost of sales", "2022", "", "19.232 billion")),
         ("Revenue was about 35.4 billion dollars.", replace(SALES, measure="revenue", value="$35.4 billion")),
         ("Der Umsatz von Harrow Tides betrug 2021 35,4 Mrd. $.", replace(SALES, measure="Umsatz", value="35,4 Mrd.")),
         ("Net sales were 35,355 in FY21.", replace(SALES, period="FY21", value="35,355")),
@@ -193,6 +195,7 @@ def test_a_cell_that_does_not_exist_proves_nothing_and_refutes_nothing():
     [
         ("Harrow Tides had net sales of $34,229 million in 2021.", replace(SALES, value="34,229 million")),
         ("Harrow Tides had net sales of $34,229 million in 2021.", SALES),
+        ("Harrow Tides had net sales of $35.355 million in 2021.", replace(SALES, value="35.355 million")),
         ("Harrow Tides had net sales of $35,355 billion in 2021.", replace(SALES, value="35,355 billion")),
         ("Harrow Tides had net sales of $35,355 billion in 2021.", SALES),
         ("Harrow Tides had net sales of $35,355 million in 2020.", replace(SALES, period="2020")),

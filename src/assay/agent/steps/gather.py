@@ -107,10 +107,13 @@ def _in_order(run: Run) -> list[Found]:
 
 
 def _batches(run: Run, context: RunContext) -> list[tuple[Found, ...]]:
-    """Several passages per request save most of the cost, but small models mix them up."""
-    small, width = context.small(Role.weigh), context.width
+    """Several passages per request save most of the cost, but small models mix them up. A request may be a quarter longer if
+    it then holds all: a second would take a third, to judge what two have weighed."""
+    small, width, found = context.small(Role.weigh), context.width, _in_order(run)[:SET]
     limits = replace(width, together=width.alone) if small else width
-    return list(weigh.batches(_in_order(run)[:SET], context.window(Role.weigh), limits))
+    longer = replace(limits, tokens=limits.tokens * 5 // 4)
+    all_in_one, *more = weigh.batches(found, context.window(Role.weigh), longer)
+    return list(weigh.batches(found, context.window(Role.weigh), limits)) if more else [all_in_one]
 
 
 def _judges_too(run: Run, context: RunContext, groups: Sequence[Sequence[Found]]) -> bool:

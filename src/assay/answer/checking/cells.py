@@ -125,9 +125,13 @@ def _is_value(stated: Number, read: _Read) -> bool:
 
 
 def _pairs(own: Number, stated: Number) -> Iterator[tuple[Decimal, Decimal]]:
-    """The readings of two numbers that go together: "1,500" and "2,500" both have thousands, or both decimals."""
+    """The readings of two numbers that go together: "1,500" and "2,500" both have thousands, or both decimals; of "8,738" and
+    "8.738" one has thousands and the other decimals."""
     ours, theirs = (sorted(map(abs, each.readings)) for each in (own, stated))
-    return iter(zip(ours, theirs, strict=True)) if len(ours) == len(theirs) else product(ours, theirs)
+    if len(ours) != len(theirs):
+        return product(ours, theirs)
+    alike = ("," in own.text) == ("," in stated.text)
+    return zip(ours, theirs if alike else reversed(theirs), strict=True)
 
 
 def _rounds_to(target: Decimal, value: Decimal, decimals: int) -> bool:
