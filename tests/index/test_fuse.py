@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.types import Hit, Passage
+from assay.index import fusion
 from assay.index.fusion import Ranking, blend, capped, diverse, fuse, pooled, refined, spread, uncrowded
 
 PLAIN = Ranking(feedback=0.0)
@@ -172,6 +173,15 @@ def test_near_copies_of_one_text_take_half_of_the_places_and_what_they_cede_foll
     found = ids(uncrowded([*copies, *others], 20))
     assert found[:12] == [*ids(copies[:10]), "truth", "ferry"] and len(found) == 20
     assert ids(uncrowded([*copies, *others], 4)) == ["c0", "c1", "truth", "ferry"]
+
+
+def test_who_asks_for_all_that_matches_gets_all_of_it_and_no_text_is_compared(monkeypatch: pytest.MonkeyPatch):
+    def compared(*_: object) -> bool:
+        raise AssertionError("a set of thousands would be compared pair by pair")
+
+    monkeypatch.setattr(fusion, "_alike", compared)
+    copies = [worded(f"c{n}", "Nobody knows what a yacht pays a night in Port Ellin.") for n in range(2000)]
+    assert ids(uncrowded(copies, 4000)) == ids(copies)
 
 
 def test_rows_that_differ_in_their_figures_are_no_copies():

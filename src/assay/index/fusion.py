@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -160,11 +161,14 @@ def capped(hits: Sequence[Hit], most: int, named: Collection[str] = ()) -> Seque
 
 COPY = 0.8  # share of common pieces from which two texts are near copies
 PIECE = 5  # characters, so that it works for languages without spaces too
+CROWDED = 100  # hits; who asks for more asks for all that match
 
 
 def uncrowded(hits: Iterable[Hit], k: int) -> list[Hit]:
     """The first k hits, of which near copies of one text take at most half: many small files that say the same must not push
     everything else out. If nothing else is there, the copies follow."""
+    if k > CROWDED:
+        return list(islice(hits, k))
     kept: list[Hit] = []
     later: list[Hit] = []
     groups: list[list[frozenset[str]]] = []
