@@ -246,7 +246,7 @@ def _paragraphs(blocks: Iterable[TextBlock]) -> Iterator[tuple[int, int]]:
 
 
 ANAPHOR = re.compile(
-    r"(?:it|its|they|their|he|she|his|her|both|such|that|another|other|es|er|sie|dies\w*|beide\w*|ils?|elles?|cette|ces|"
+    r"(?:it|its|they|their|he|she|his|her|both|as such|such|that|another|other|es|er|sie|dies\w*|beide\w*|ils?|elles?|cette|ces|"
     r"ell[ao]s?|él|est[aeo]s?|es[aeo]s?|dit|deze|hij|zij|but|and|or|so|then|thus|therefore|hence|however|similarly|likewise|"
     r"instead|aber|und|oder|daher|deshalb|jedoch|mais|donc|cependant|pero|sino|maar|dus)\b",
     re.I,
