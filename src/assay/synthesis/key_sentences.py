@@ -40,7 +40,7 @@ ROLES = (
 )  # fmt: skip
 ASIDES = (
     "References", "Bibliography", "Acknowledgments", "Funding", "Contents", "External links", "Notes", "Imprint",
-    "Literatur", "Danksagung", "Références", "Remerciements", "Bibliografía", "Attendance",
+    "Main outcome measures", "Literatur", "Danksagung", "Références", "Remerciements", "Bibliografía", "Attendance",
 )  # fmt: skip
 LIKE_ROLE, LIKE_ASIDE = 0.42, 0.58
 # What a sentence is worth; the last is what the answer model says of it.
@@ -216,9 +216,11 @@ def sentences(document: Document) -> list[Sentence]:
             opens, left, right = not left, start + left, start + right
             words = document.text[left:right]
             label = match[0] if (match := LABEL.match(words)) else label
+            part = match is not None or (opens and block.label is not None)  # it speaks of the whole document
             news = sum(term.isalpha() for term in frozenset(content_terms(DATED.sub("", words))) - named)
             usable = words.rstrip(".") not in seen and is_sentence(words) and news >= LEAST
             leaning = leans(words, known, ordinary, opens=opens) if begun else ANAPHOR.match(words) is not None
+            leaning = leaning and not part
             needs = (-1 if opens or needs < 0 or not sound else needs + 1) if leaning else 0
             begun, sound = begun or usable, not is_suspicious(words) and not is_command(words)
             leads, begins = first <= left and right <= last, False
@@ -247,7 +249,7 @@ def _paragraphs(blocks: Iterable[TextBlock]) -> Iterator[tuple[int, int]]:
 
 ANAPHOR = re.compile(
     r"(?:it|its|they|their|he|she|his|her|both|as such|such|that|another|other|es|er|sie|dies\w*|beide\w*|ils?|elles?|cette|ces|"
-    r"ell[ao]s?|él|est[aeo]s?|es[aeo]s?|dit|deze|hij|zij|but|and|or|so|then|thus|therefore|hence|however|similarly|likewise|"
+    r"ell[ao]s?|él|est[aeo]s?|es[aeo]s?|dit|deze|hij|zij|but|and|or|so|then|thus|therefore|hence|however|similarly|likewise|in addition|moreover|furthermore|"
     r"instead|aber|und|oder|daher|deshalb|jedoch|mais|donc|cependant|pero|sino|maar|dus)\b",
     re.I,
 )
