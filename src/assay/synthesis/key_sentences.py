@@ -249,8 +249,8 @@ def _paragraphs(blocks: Iterable[TextBlock]) -> Iterator[tuple[int, int]]:
 
 ANAPHOR = re.compile(
     r"(?:it|its|they|their|he|she|his|her|both|as such|such|that|another|other|but|and|or|so|then|thus|therefore|hence|however|"
-    r"similarly|likewise|instead|in addition|moreover|furthermore|es|er|sie|dies\w*|beide\w*|aber|und|oder|daher|deshalb|jedoch|"
-    r"ils?|elles?|cette|ces|mais|donc|cependant|ell[ao]s?|él|est[aeo]s?|es[aeo]s?|pero|sino|dit|deze|hij|zij|maar|dus)\b",
+    r"similarly|likewise|instead|in addition|moreover|furthermore|es|er|sie|dies\w*|beide\w*|aber|und|oder|daher|deshalb|"
+    r"jedoch|ils?|elles?|cette|ces|mais|donc|cependant|ell[ao]s?|él|est[aeo]s?|es[aeo]s?|pero|sino|dit|deze|hij|zij|maar|dus)\b",
     re.I,
 )
 STARTS = 8  # words in which a sentence that stands alone names what it is about

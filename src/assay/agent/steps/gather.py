@@ -46,6 +46,7 @@ from assay.prompts import context_label, fence
 ONE_SHOT = 8  # passages that go to the writer as they are
 LED = 10  # passages of the search for a step of the plan that are always evidence
 SO_FAR = 4  # share of the window for what is known already, in a request that also judges
+OF_SET = 3  # times as much in a request about a whole set
 SET = 300  # passages weighed for a question about a whole set, at most
 
 
@@ -110,6 +111,8 @@ def _batches(run: Run, context: RunContext) -> list[tuple[Found, ...]]:
     """Several passages per request save most of the cost, but small models mix them up. A request may be a quarter longer if
     it then holds all: a second would take a third, to judge what two have weighed."""
     small, width, found = context.small(Role.weigh), context.width, _in_order(run)[:SET]
+    if not small and run.every:  # many passages, and of each only whether it belongs to the set
+        width = replace(width, tokens=OF_SET * width.tokens, together=OF_SET * width.together)
     limits = replace(width, together=width.alone) if small else width
     longer = replace(limits, tokens=limits.tokens * 5 // 4)
     all_in_one, *more = weigh.batches(found, context.window(Role.weigh), longer)
