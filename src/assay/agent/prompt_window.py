@@ -124,7 +124,8 @@ def render_searches(run: Run, room: int) -> str:
         good = sum(found.passage.id in kept for found in result.found)
         if call.id in by_rule and not good:
             continue  # the model did not choose it and learns nothing from it
-        useful = "not weighed yet" if any(found.passage.id in waiting for found in result.found) else f"{good} useful"
+        ids = {found.passage.id for found in result.found}
+        useful = "not weighed yet" if ids & waiting and not ids & run.weighed else f"{good} useful"
         outcome = "refused" if result.error else f"{len(result.found)} passages, {useful}"
         outcome += f", {result.undated} undated documents left out" if result.undated else ""
         tool_note = result.error or ("" if call.tool in TOOLS and TOOLS[call.tool].hides_note else result.note)

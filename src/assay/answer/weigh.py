@@ -18,6 +18,7 @@ from assay import prompts
 from assay.core.codec import digest
 from assay.core.events import Found, Gathered
 from assay.core.types import Evidence, Hit, Passage, Quote
+from assay.language.dates import with_weekday
 from assay.language.injection import is_suspicious
 from assay.language.quotation import locate_quote
 from assay.language.sentences import is_table_row, split_sentences
@@ -181,6 +182,7 @@ def build_prompt(
     room: int,
     so_far: str = "",
     *,
+    today: str = "",
     whole_set: bool = False,
 ) -> dict[str, str]:
     """The prompt's values. A passage that does not fit is cut at its end; its quotation is then located in the shown part.
@@ -198,6 +200,7 @@ def build_prompt(
     ]
     return {
         "question": question,
+        "today": with_weekday(today),
         "parts": "What answers one of these parts helps too:\n" + fence(mark, "parts", "\n".join(parts))
         if parts
         else "",

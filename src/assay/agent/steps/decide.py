@@ -40,6 +40,7 @@ from assay.core.run import Run
 from assay.core.types import Claim, Document
 from assay.index import hop_ranking as rules
 from assay.index.hop_ranking import Lead
+from assay.language.dates import with_weekday
 from assay.language.terms import content_terms, fold_case
 from assay.models.ask import ToolChoice, choose
 from assay.models.meter import NoReply
@@ -156,6 +157,7 @@ async def _request_choice(run: Run, context: RunContext) -> tuple[ToolChoice, st
         fixed = {
             "bases": prompt_window.render_bases(run),
             "question": run.question,
+            "today": with_weekday(run.asked.today),
             "steps": prompt_window.render_steps(run),
             "missing": prompt_window.render_missing(run),
             "left": f"{left} more round{'s' if left > 1 else ''} of calls can be made.",

@@ -165,7 +165,17 @@ async def _ask(run: Run, context: RunContext, group: Sequence[Found], *, judges:
 
     def build_prompt(room: int) -> Mapping[str, str]:
         so_far = _so_far(run, titles, min(room, context.window(Role.weigh) // SO_FAR)) if judges else ""
-        return weigh.build_prompt(run.question, parts, group, titles, mark(run), room, so_far, whole_set=run.every)
+        return weigh.build_prompt(
+            run.question,
+            parts,
+            group,
+            titles,
+            mark(run),
+            room,
+            so_far,
+            today=run.asked.today,
+            whole_set=run.every,
+        )
 
     return await context.ask(
         Role.weigh,

@@ -30,6 +30,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Passage
+from assay.language.dates import with_weekday
 from assay.language.injection import is_suspicious
 from assay.language.terms import content_terms, fold_case
 from assay.models.llm import Role
@@ -133,6 +134,7 @@ def _build_prompt(run: Run, context: RunContext, room: int) -> Mapping[str, str]
     fixed = {
         "enough": judging_instructions(whole_set=run.every),
         "question": run.question,
+        "today": with_weekday(run.asked.today),
         "steps": prompt_window.render_steps(run),
     }
     rest = max(100, room - sum(prompt_window.estimate_tokens(each) for each in fixed.values()) - 40)
