@@ -306,7 +306,7 @@ def schema(keys: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
         authors=list_schema(text, 0, 12),
         year=text,
         questions=list_schema(text, 0, 20),
-        points=list_schema(point, 1, MOST_POINTS),
+        points=list_schema(point, 0, MOST_POINTS),
     )
     return object_schema(documents=list_schema(document, 1, len(labels)))
 

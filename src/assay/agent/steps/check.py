@@ -134,13 +134,16 @@ def by_code(run: Run, context: RunContext) -> Callable[[int, Claim], Claim]:
     sources = context.sources(run)
     document = cache(context.document)  # a synthesis has hundreds of claims on few documents
     standing = unchanged_evidence(run.evidence, document)
-    small = not run.asked.has_model or context.small(Role.check) or context.small(Role.write)
+    # Only a capable writer of an answer is shown cells.
+    shown = (
+        run.asked.has_model and run.asked.brief is None and not (context.small(Role.check) or context.small(Role.write))
+    )
 
     def ruled(place: int, claim: Claim) -> Claim:
         if claim.quote is not None or claim.derived is not None:
             return verify(claim, run.evidence, document)
         judged = by_rule(claim, standing, sources)
-        asks = not small and place not in run.revised and not claim.edited and needs_model(judged)
+        asks = shown and place not in run.revised and not claim.edited and needs_model(judged)
         why = cells.without_cell(judged, standing, sources.tables) if asks else ""
         return unsupported(judged, why) if why else judged
 
