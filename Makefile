@@ -58,8 +58,8 @@ test-all: test test-long
 soak: dev  # tests with a long form, in that form; ONLY=tests/… selects one
 	ASSAY_SOAK=1 $(BIN)/pytest -o timeout=3600 $(or $(ONLY),$$(grep -rl --include='test_*.py' ASSAY_SOAK tests))
 
-simulate: dev  # whole lives of a workspace in which everything goes wrong; SECONDS=… new seeds, or SEED=… again
-	$(BIN)/python tests/simulation/simulate.py $(if $(SEED),--seed $(SEED),--seconds $(or $(SECONDS),60))
+simulate: dev  # whole lives of a workspace in which everything goes wrong; SECONDS=… new seeds, those from FIRST=… on, or SEED=… again
+	$(BIN)/python tests/simulation/simulate.py $(if $(SEED),--seed $(SEED),--seconds $(or $(SECONDS),60) $(if $(FIRST),--first $(FIRST)))
 
 guards: dev
 	$(BIN)/python tests/hostile/guards.py
