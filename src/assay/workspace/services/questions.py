@@ -121,7 +121,8 @@ class Questions(Service):
             )
         scope = self.context.scope(origin.asked.where.bases)  # a missing base is reported before anything is recorded
         run_id = records.new_id(self.store)
-        roles = {} if by_rule else await Models(with_model(self.context, model)).connect(run_id)
+        models, synthesis = Models(with_model(self.context, model)), origin.asked.brief is not None
+        roles = {} if by_rule else await models.connect(run_id, synthesis=synthesis)
         who = self.principal.id
         asked = replace(
             origin.asked,
