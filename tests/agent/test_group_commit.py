@@ -6,7 +6,8 @@ import asyncio
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,12 @@ import pytest
 from doubles import ChatServer
 from lighthouse_notes import QUESTION, fill, opened, script
 
-from assay.core.errors import StoreError
-from assay.core.events import Mode
+from assay.agent.context import Log
+from assay.core.errors import StoreError, Unwritable
+from assay.core.events import Asked, Mode, ModelReplied, RoleModel
+from assay.core.run import Run
+from assay.models.llm import Message, Prompt, Reply, Role
+from assay.models.meter import ConnectedModel, Ledger, Meter
 from assay.store import dialect
 from assay.store.runs import records
 from assay.workspace.facade import Workspace
@@ -156,3 +161,39 @@ def _dirty(workspace: Workspace) -> Any:
     with store.write() as connection:
         connection.exec_driver_sql("UPDATE runs SET delivered = 0 WHERE id = 'none'")
     return store
+
+
+FULL = ["The disk is full."]
+
+
+class FullOnce(Ledger):
+    """The transaction of the first reply fails when it is committed."""
+
+    @contextmanager
+    def one_transaction(self) -> Iterator[None]:
+        yield
+        if FULL:
+            raise Unwritable(FULL.pop())
+
+
+class SaysYes:
+    name = "yes"
+
+    async def complete(self, prompt: Prompt, seconds: float) -> Reply:
+        return Reply("yes")
+
+
+async def test_a_reply_whose_commit_failed_is_no_part_of_the_run():
+    async def flushed() -> None:
+        pass
+
+    log = Log(Run("r1", (Asked("How tall is it?", "local", "2026-03-01"),)), Run.then, flushed)
+    connected = ConnectedModel(SaysYes(), RoleModel("write", "yes"))
+    restoring = lambda: log.restoring(nullcontext)  # noqa: E731
+    meter = Meter({Role.write: (connected,)}, log.add, log.recorded_reply, FullOnce(), restoring)
+    prompt = Prompt((Message("user", "Is it tall?"),))
+    with pytest.raises(Unwritable):
+        await meter.consult(connected, Role.write, "write", prompt)
+    assert [*log.run.kinds] == ["Asked"], "what follows would be numbered after a record that is not there"
+    reply = await meter.consult(connected, Role.write, "write", prompt)
+    assert isinstance(reply, ModelReplied) and log.run.events[1:] == (reply,)

@@ -16,7 +16,7 @@ from notes import opened
 from assay.core.events import RoleModel
 from assay.models.llm import Role
 from assay.store import facts
-from assay.store.runs import budgets
+from assay.store.runs import budgets, records
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.services import models
 
@@ -177,3 +177,15 @@ async def test_of_questions_asked_together_one_tries_the_model(folder: Path):
     with ChatServer(script.answer) as server, opened(folder, server) as workspace:
         await asyncio.gather(*(workspace.models.connect() for _ in range(4)))
         assert len(server.requests) == 3 and budgets.spent_by_run(workspace.store, "").calls == 5
+
+
+async def test_a_run_never_makes_more_requests_than_it_may_though_it_is_the_one_that_tries_the_model(folder: Path):
+    script, spent = Script(route=direct(), direct={"text": "Nobody knows."}), budgets.spent_by_run
+    with ChatServer(script.answer) as server, opened(folder, server, budget_run_calls=4) as workspace:
+        run, other = records.new_id(workspace.store), records.new_id(workspace.store)
+        (alone, *_), (beside, *_) = (
+            roles[Role.check]
+            for roles in await asyncio.gather(workspace.models.connect(run), workspace.models.connect(other))
+        )
+        assert alone.role_model.small and not beside.role_model.small, "a trial has two requests, and one was left"
+        assert spent(workspace.store, run).calls == 4 and spent(workspace.store, other).calls == 2

@@ -7,10 +7,12 @@ import json
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from notes import Plain, opened
+from sqlalchemy import delete, insert
 from worlds import EDITOR, READER, SECRET, World, asked, world
 
 from assay.core.codec import digest
@@ -18,7 +20,7 @@ from assay.core.errors import Missing, UserError
 from assay.core.events import Asked, ModelReplied, Narrowed
 from assay.governance.backup import backup
 from assay.ingest.sources import SourceFile
-from assay.store import erasure
+from assay.store import erasure, schema
 from assay.store.access import grants, tokens
 from assay.store.runs import records
 from assay.workspace.facade import Workspace
@@ -181,6 +183,24 @@ async def test_what_is_left_of_a_person_has_no_words_and_no_name(made: World):
     with pytest.raises(Missing):
         await made.workspace.records.erase_person("reader")
     assert (await made.ask("GET", "/api/me")).status_code == 401
+
+
+async def test_a_row_whose_page_was_divided_is_nowhere_in_the_file_once_it_was_erased(made: World):
+    """SQLite leaves a copy of a row where its page was divided, which a deletion of the row does not overwrite."""
+    store, chance, rows, gone = made.workspace.store, Random(0), schema.payloads, ""
+    for place in range(4000):
+        run, body = f"r{chance.randrange(12)}", "w" * int(chance.expovariate(1 / 600))
+        with store.deferred().write() as connection:
+            connection.execute(insert(rows).values(run=run, seq=place, body=f"{MARK}-{run}. {body}"))
+            if place % 20 == 0:
+                gone = f"r{chance.randrange(12)}"
+                connection.execute(delete(rows).where(rows.c.run == gone))
+        if place % 20 == 0 and erasing.flush(store.engine) and left(made.workspace.path, f"{MARK}-{gone}."):
+            break
+    else:
+        pytest.fail("there is no such copy")
+    assert (await erase_secrets(made)).whole
+    assert left(made.workspace.path, f"{MARK}-{gone}.") == []
 
 
 async def test_words_that_come_back_after_their_document_was_erased_are_never_written_down(made: World):

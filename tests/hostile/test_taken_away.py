@@ -203,6 +203,29 @@ async def test_what_is_at_hand_for_a_watcher_is_held_against_what_they_may_read(
     assert hidden and all("may not read" in each["line"] for each in hidden)
 
 
+async def test_what_is_at_hand_is_not_shown_either_once_the_run_was_narrowed(made: World):
+    seen, secret, run = made.as_(READER), marks(made, "secret"), ""
+    steps = cast(AsyncGenerator[Any], seen.ask(QUESTION, model=False, today="2026-03-01"))
+    async with aclosing(steps):
+        async for so_far, event in steps:
+            run = so_far.id
+            if any(mark in dumps(to_json(event)) for mark in secret):
+                break
+    own = ActiveRun(run, "reader", seen.questions.run(run))  # as it was when the document went
+    own.frames.extend(stored_frames(seen, run, -1))
+    assert any(mark in frame.body for frame in own.frames for mark in secret)
+    take(made, "secret")
+    since = made.workspace.questions.hidden_events(run, seen.scope()).since
+    assert since is not None
+    records.append(made.workspace.store, run, len(own.run.events), Narrowed(since))
+    made.server.runs.active[run] = own
+    _, _, frames = made.server.follower._after(seen, run, -1)
+    assert len(frames) == len(own.run.events) + 1
+    assert not [frame for frame in frames if any(mark in frame.body for mark in secret)]
+    assert not [mark for mark in secret if mark in made.server.follower._statements(seen, run)]
+    del made.server.runs.active[run]
+
+
 async def test_an_index_that_has_not_heard_of_a_change_hides_and_never_shows(made: World):
     secret = next(document for document, mark in made.marks.items() if mark == "zqsecret0x")
 

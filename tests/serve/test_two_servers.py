@@ -11,7 +11,7 @@ from doubles import ChatServer, role_of
 from serving import NOTES, QUESTION, followed, script, served, until
 
 from assay.core.access import LOCAL
-from assay.core.errors import Unwritable, UserError
+from assay.core.errors import StoreError, Unwritable, UserError
 from assay.core.events import Event
 from assay.store.database import Store
 from assay.store.runs import records, underway
@@ -129,3 +129,25 @@ def test_a_run_whose_failure_is_refused_is_not_taken_up_again_and_again(folder: 
         client.post("/api/runs", json={"question": QUESTION})
         until(lambda: refused and not underway.listing(south.server.workspace.store))
         assert len(refused) == 2, "the event, and that it failed"
+
+
+def test_a_run_that_fails_after_a_reply_that_is_recorded_and_not_shown_yet_has_an_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    append, refused = records.append, []
+
+    def locked(store: Store, run: str, seq: int, event: Event) -> records.Record:
+        if seq == 2 and not refused:
+            refused.append(event)
+            raise StoreError("Another process has kept the workspace locked too long.")
+        return append(store, run, seq, event)
+
+    monkeypatch.setattr(records, "append", locked)
+    with (
+        ChatServer(script().answer) as model,
+        served(folder, model, process=SOUTH, shared=True) as south,
+        south.client() as client,
+    ):
+        run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        until(lambda: refused and not underway.listing(south.server.workspace.store))
+        assert client.get(f"/api/runs/{run}").json()["state"] == "failed"

@@ -53,10 +53,13 @@ class _Task(asyncio.Task[Any]):
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """`clock` holds the time, which a loop in a thread of a process shares with the loop that it was started from."""
+    """`clock` holds the time, which a loop in a thread of a process (`inner`) shares with the loop that it was started from."""
 
-    def __init__(self, random: Random, clock: list[float], most_steps: float = float("inf")) -> None:
+    def __init__(
+        self, random: Random, clock: list[float], most_steps: float = float("inf"), *, inner: bool = False
+    ) -> None:
         super().__init__()
+        self.inner = inner
         self.random, self.clock, self.most_steps = random, clock, most_steps
         self.steps = 0
         self.over = False
@@ -102,8 +105,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             asyncio.events._set_running_loop(None)
             try:
                 result, error = func(*args), None
-            except Killed:
-                return
+            except Killed as killed:
+                if not self.inner:
+                    return
+                result, error = None, killed  # whoever runs the loop of a thread to its end dies too
             except BaseException as raised:
                 result, error = None, raised
             finally:

@@ -503,7 +503,7 @@ class Threads(asyncio.DefaultEventLoopPolicy):
         self._machine = machine
 
     def new_event_loop(self) -> SimulatedLoop:
-        return SimulatedLoop(self._machine.loop.random, self._machine.clock, 1e6)
+        return SimulatedLoop(self._machine.loop.random, self._machine.clock, 1e6, inner=True)
 
 
 class AtOnce:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -106,6 +107,17 @@ class Log:
         self.run = self.record(self.run, event)
         if isinstance(event, ModelReplied):
             self._replies[event.request] = event
+
+    @contextmanager
+    def restoring(self, outer: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+        """Forget what was added within if its transaction fails, as the store does: later events would leave a gap."""
+        run, replies = self.run, dict(self._replies)
+        try:
+            with outer():
+                yield
+        except BaseException:
+            self.run, self._replies = run, replies
+            raise
 
     def narrow(self, now: Run) -> None:
         """Continue with the part of the run that may still be seen, and record that; later steps know nothing of the rest."""

@@ -66,7 +66,12 @@ async def run_steps(
     if (meter := context.meter) is not None:
         # A reply that this run has not recorded may be recorded by the synthesis it is part of.
         known = lambda request: log.recorded_reply(request) or meter.recorded_reply(request)  # noqa: E731
-        context = replace(context, meter=replace(meter, record=log.add, recorded_reply=known))
+        context = replace(
+            context,
+            meter=replace(
+                meter, record=log.add, recorded_reply=known, restoring=lambda: log.restoring(meter.restoring)
+            ),
+        )
     try:
         while (step := after(log.run)) is not None:
             if (now := context.current(log.run)) is not log.run:  # access was withdrawn: drop what relied on it

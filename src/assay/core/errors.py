@@ -46,3 +46,7 @@ class Late(ModelError):
 
 class StoreError(AssayError):
     """For the operator: the state store or the index could not be read or written."""
+
+
+class CarriedOn(StoreError):
+    """Another process has recorded the next event of a run."""

@@ -118,6 +118,9 @@ class Meter:
     record: Callable[[ModelReplied], None]  # durable when it returns
     recorded_reply: Callable[[str], ModelReplied | None]  # a recorded reply by its request digest
     ledger: Ledger
+    restoring: Callable[[], AbstractContextManager[None]] = (
+        nullcontext  # what is recorded within is forgotten if that fails
+    )
     seconds: Callable[[Role], float] = lambda _: 900.0  # active seconds left for this role
     timeout: float = 120.0  # seconds per request
     concurrency: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(4))
@@ -201,7 +204,7 @@ class Meter:
                 return NO_SECONDS
             raise
         usage = counted(reply, tokens, self.clock() - begun)
-        with self.ledger.one_transaction():
+        with self.restoring(), self.ledger.one_transaction():
             consulted = ModelReplied(
                 role=request.role.value,
                 prompt=request.name,

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from assay.core.access import Principal
-from assay.core.errors import AssayError, StoreError, Unwritable, UserError
+from assay.core.errors import AssayError, CarriedOn, StoreError, Unwritable, UserError
 from assay.core.events import Event, Failed
 from assay.core.run import Run
 from assay.governance.reviewing import shows_statements
@@ -154,7 +154,7 @@ class LiveRuns:
                 self._failed(workspace, own, CANCELLED, STOPPED)
         except StoreError as error:
             log.error("run %s: %s", own.id, error)
-            if not self._elsewhere(workspace, own):
+            if not self._elsewhere(workspace, own, error):
                 self._failed(workspace, own, type(error).__name__, str(error))
         except AssayError as error:
             self._failed(workspace, own, type(error).__name__, str(error))
@@ -178,11 +178,13 @@ class LiveRuns:
         except AssayError as error:  # the next server finds it listed and nothing left to do; or its lease runs out
             log.error("the end of run %s could not be noted: %s", own.id, error)
 
-    @staticmethod
-    def _elsewhere(workspace: Workspace, own: ActiveRun) -> bool:
-        """Whether another process, such as a terminal, runs it: then its end is not recorded here."""
+    def _elsewhere(self, workspace: Workspace, own: ActiveRun, error: StoreError) -> bool:
+        """Whether another process, such as a terminal, runs it: then its end is not recorded here. That there are more records
+        than events shown does not say so: replies are recorded as they come."""
         try:
-            return len(workspace.questions.run(own.id).events) > len(own.run.events)
+            workspace.questions.run(own.id)
+            holder = next((each.process for each in workspace.underway.listing() if each.run == own.id), self.process)
+            return isinstance(error, CarriedOn) or holder not in ("", self.process)
         except StoreError:
             own.parked = True  # nothing can be recorded now: it stays listed and is taken up again
             return True

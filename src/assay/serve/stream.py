@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -159,7 +159,7 @@ class RunFollower:
         here = self._runs.under_way(run_id)
         ongoing = here or self._runs.under_way_anywhere(workspace, run_id)
         frames = self._at_hand(run_id, workspace.principal.id, after)
-        if frames is None or (frames and self._closed_to(workspace, run_id)):
+        if frames is None or self._hides(workspace, run_id, [frame.seq for frame in frames]):
             self._as_now(workspace)
             frames = stored_frames(workspace, run_id, after, READ_BATCH)
         return here, ongoing, frames
@@ -168,10 +168,14 @@ class RunFollower:
         """Refresh the user's access, since a stream may last for hours. A removed user reads nothing."""
         workspace.principal = self._present(workspace.principal) or Principal("")
 
-    def _closed_to(self, workspace: Workspace, run_id: str) -> bool:
-        """Whether a run mentions something that this user may no longer read: then the buffer would show too much."""
+    def _hides(self, workspace: Workspace, run_id: str, places: Collection[int]) -> bool:
+        """Whether one of these events speaks of something that this user may no longer read, also if the run was narrowed
+        since: then what is in memory would show too much."""
+        if not places:
+            return False
         self._as_now(workspace)
-        return workspace.questions.hidden_since(run_id, workspace.scope()) is not None
+        hidden = workspace.questions.hidden_events(run_id, workspace.scope())
+        return any(map(hidden.covers, places))
 
     def _at_hand(self, run_id: str, who: str, after: int) -> list[EventFrame] | None:
         """The buffered frames after this one, or None if they are incomplete and the store must be read."""
@@ -188,8 +192,10 @@ class RunFollower:
         """What of the answer may be shown so far, in order."""
         with self._runs.lock:
             own = self._runs.active.get(run_id)
-        here = own is not None and own.who == workspace.principal.id and not self._closed_to(workspace, run_id)
-        run = own.run if own is not None and here else workspace.questions.run(run_id)
+        run = own.run if own is not None and own.who == workspace.principal.id else None
+        told = [place for place, event in enumerate(run.events if run else ()) if not isinstance(event, Withheld)]
+        if run is None or self._hides(workspace, run_id, told[1:]):  # the first is the question
+            run = workspace.questions.run(run_id)
         return dumps({"statements": [_statement(each) for each in workspace.questions.statements(run)]})
 
     def response(self, workspace: Workspace, run_id: str, after: int = -1) -> StreamingResponse:

@@ -386,9 +386,14 @@ def _of(connection: Connection | Engine) -> ModuleType:
     return postgres
 
 
-def discard_erased(connection: Connection) -> bool:
-    """Discard what the database keeps of erased rows; False if readers prevent that now."""
-    return _of(connection).discard_erased(connection)
+def discard_erased(connection: Connection) -> None:
+    """Rewrite what holds content, so that nothing of erased rows stays in the files."""
+    _of(connection).discard_erased(connection)
+
+
+def truncate_log(connection: Connection) -> bool:
+    """Empty the write-ahead log, which may hold erased rows; False if readers prevent that now."""
+    return _of(connection).truncate_log(connection)
 
 
 def hold_lock(engine: Engine, name: str) -> AbstractContextManager[None]:

@@ -121,7 +121,7 @@ def copy_into(connection: Connection, path: Path) -> None:
             schema.schema.create_all(other)
             copy_rows(connection, other)
         with file.connect() as other:
-            sqlite.discard_erased(other)
+            sqlite.truncate_log(other)
     finally:
         file.dispose()
 
@@ -134,13 +134,17 @@ def continue_numbering(connection: Connection) -> None:
         connection.execute(select(func.setval(sequence, next_id, False)))
 
 
-def discard_erased(connection: Connection) -> bool:
+def discard_erased(connection: Connection) -> None:
     """Rewrite the tables that hold content, so that erased rows do not stay in their files. What the server archives
     (write-ahead segments, replicas, dumps) is its operator's to delete."""
     connection.rollback()
     unlocked = connection.execution_options(isolation_level="AUTOCOMMIT", assay_unlocked=True)
     for name in ("payloads", "texts", "tables", "documents", "job_files", "reviews"):
         unlocked.execute(text(f"VACUUM FULL {name}"))
+
+
+def truncate_log(connection: Connection) -> bool:
+    """Nothing to do: the log is the server's."""
     return True
 
 

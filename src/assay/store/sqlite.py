@@ -96,7 +96,14 @@ def continue_numbering(connection: Connection) -> None:
     """Nothing to do: a new row is numbered after the last one."""
 
 
-def discard_erased(connection: Connection) -> bool:
+def discard_erased(connection: Connection) -> None:
+    """Rewrite the file: `secure_delete` overwrites a deleted row, but not the copy that is left where its page was divided."""
+    connection.exec_driver_sql("COMMIT")  # this cannot run inside a transaction
+    connection.exec_driver_sql("VACUUM")
+    connection.exec_driver_sql("BEGIN")
+
+
+def truncate_log(connection: Connection) -> bool:
     """Checkpoint and truncate the write-ahead log; not possible while there are readers."""
     connection.exec_driver_sql("COMMIT")
     connection.exec_driver_sql("PRAGMA busy_timeout=500")

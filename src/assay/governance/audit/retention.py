@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, delete, exists, select, update
 
 from assay.core.errors import UserError
 from assay.core.events import WORKSPACE
-from assay.store.database import Store, discard_erased, shifted
+from assay.store.database import Store, discard_erased, shifted, truncate_log
 from assay.store.dialect import parts
 from assay.store.erasure import erase_payloads, payloads_of
 from assay.store.runs.reviews import supersede
@@ -50,9 +50,10 @@ def erase_old(store: Store, days: int, by: str, sign: Sign, *, shorter: bool = F
             supersede(connection, batch)
             _clear_titles(connection, batch)
         count, erased = count + len(gone), erased + sum(map(len, gone.values()))
-    if erased:  # empty the write-ahead file too, so that deleted data is not left in it; readers may delay this
+    if erased:  # nothing of it is left in the files; readers may delay this for the write-ahead file
         with store.engine.connect() as connection:
             discard_erased(connection)
+            truncate_log(connection)
     return RetentionResult(count, erased, before)
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, func, insert, literal, or_, select
 
 from assay.core.access import Scope
 from assay.core.codec import START, Texts, digest, dumps, linked, to_json
-from assay.core.errors import Missing, StoreError
+from assay.core.errors import CarriedOn, Missing, StoreError
 from assay.core.events import (
     WORKSPACE,
     Answered,
@@ -99,7 +99,7 @@ def append(
         last, prev, kind = _LAST.first(connection, of=run) or (-1, START, "")
         expected = last + 1
         if seq != expected:
-            raise StoreError(f"Run {run} is being carried on elsewhere: record {expected} is next, not {seq}.")
+            raise CarriedOn(f"Run {run} is being carried on elsewhere: record {expected} is next, not {seq}.")
         if kind == "Answered":
             raise StoreError(f"Run {run} is delivered; nothing can follow.")
         if kind == "Reviewed":

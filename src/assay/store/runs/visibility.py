@@ -109,6 +109,12 @@ def hidden_since(store: Store, run: str, scope: Scope) -> int | None:
         return hidden_records(connection, run, scope).since
 
 
+def hidden_events(store: Store, run: str, scope: Scope) -> HiddenRecords:
+    """The records of a run that are hidden in this scope."""
+    with store.read() as connection:
+        return hidden_records(connection, run, scope)
+
+
 def hidden_runs(connection: Connection, runs: Collection[str], scope: Scope) -> set[str]:
     """Those of these runs whose end is hidden in this scope."""
     found = connection.scalars(_CLOSED_RUNS, {"runs": sorted(runs), **readable_values(scope)}).all() if runs else ()

@@ -110,7 +110,8 @@ async def resume(context: WorkspaceContext, run: Run, choice: str = "", words: s
             raise UserError(
                 "This run has a language model, and the settings name none: set `llm_base_url` and `llm_model`."
             )
-        roles = models.with_recorded_capabilities(await models.Models(changed).connect(run.id), run)
+        connected = await models.Models(changed).connect(run.id, synthesis=run.asked.brief is not None)
+        roles = models.with_recorded_capabilities(connected, run)
     async for step in continue_run(context, run, roles):
         yield step
 

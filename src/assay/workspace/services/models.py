@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,14 +34,13 @@ DRAFT_IN, DRAFT_OUT = 6000, 1500  # tokens of the final draft that are reserved 
 WRITING = frozenset({Role.write, Role.check})
 MEASURES = ("calls", "tokens", "money", "seconds")
 Roles = Mapping[Role, tuple[ConnectedModel, ...]]
-_TRYING: dict[object, asyncio.Future[tuple[Capability, JudgeTrial | None]]] = {}  # models that are being tried
 
 
 @dataclass(frozen=True)
 class Models(Service):
     """The language models of a workspace."""
 
-    async def connect(self, run: str = "") -> Roles:
+    async def connect(self, run: str = "", *, synthesis: bool = False) -> Roles:
         """The models of every role. Each model is probed once, a judge is measured once, and the results are remembered.
         These requests count in the budget of the run that makes them, and of the person."""
         self.context.check_model_consent()
@@ -49,7 +49,7 @@ class Models(Service):
         found: dict[str, tuple[LLM, Capability, JudgeTrial | None]] = {}
         for name in dict.fromkeys(name for names in named.values() for name in names):
             llm = llm_for(settings, name)
-            found[name] = (llm, *await self._tried_once(llm, name, run))
+            found[name] = (llm, *await self._tried_once(llm, name, run, synthesis))
         return {
             role: tuple(
                 ConnectedModel(llm, _role_model(settings, role, llm.name, can, trial))
@@ -58,24 +58,27 @@ class Models(Service):
             for role, names in named.items()
         }
 
-    async def _tried_once(self, llm: LLM, name: str, run: str) -> tuple[Capability, JudgeTrial | None]:
-        """What is known of a model. Of runs that begin together one tries it, and the others wait for what that one finds."""
-        key = (asyncio.get_running_loop(), id(self.store.engine), _fact(PROBE, self.settings, name))
-        if (trying := _TRYING.get(key)) is None:
-            trying = _TRYING[key] = asyncio.ensure_future(self._tried(llm, name, run))
-            trying.add_done_callback(lambda done: _TRYING.pop(key) and not done.cancelled() and done.exception())
-        return await asyncio.shield(trying)
-
-    async def _tried(self, llm: LLM, name: str, run: str) -> tuple[Capability, JudgeTrial | None]:
-        """What is known of a model, or found out now. Where the day's budget is used up, nothing is known of it, and the run
-        goes on without."""
-        probed = _ProbedModel(llm, _ledger(self.context, self.principal.id, run, _day_ceilings(self.settings)))
-        measured = is_measured_as_judge(self.settings, name)
+    async def _tried_once(self, llm: LLM, name: str, run: str, synthesis: bool) -> tuple[Capability, JudgeTrial | None]:
+        """What is known of a model. Of runs that begin together one tries it, and the others wait for what that one finds.
+        Where a run's own budget is used up, nothing is known of the model, and the run goes on without."""
+        tried, key = self.context.parts.tried, (asyncio.get_running_loop(), _fact(PROBE, self.settings, name))
+        while (trying := tried.get(key)) is not None and not trying.done():
+            with suppress(_NoBudget):  # the other's is used up
+                return await asyncio.shield(trying)
+        trying = tried[key] = asyncio.ensure_future(self._tried(llm, name, run, synthesis))
+        trying.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever began it may have left
         try:
-            can = await self.capability(probed, name)
-            return can, await self.judge_trial(probed, name, can) if measured else None
+            return await asyncio.shield(trying)
         except _NoBudget:
+            measured = is_measured_as_judge(self.settings, name)
             return UNKNOWN, JudgeTrial(1.0, 1.0, 0, capable=False, sure=False) if measured else None
+
+    async def _tried(self, llm: LLM, name: str, run: str, synthesis: bool) -> tuple[Capability, JudgeTrial | None]:
+        """What is known of a model, or found out now."""
+        ceilings = _ceilings(self.settings, synthesis) if run else _day_ceilings(self.settings)
+        probed = _ProbedModel(llm, _ledger(self.context, self.principal.id, run, ceilings))
+        can = await self.capability(probed, name)
+        return can, await self.judge_trial(probed, name, can) if is_measured_as_judge(self.settings, name) else None
 
     def known_role_models(self) -> tuple[RoleModel, ...]:
         """The first model of every role as it was probed earlier. One that was never probed or measured counts as large. No
@@ -211,8 +214,8 @@ def allowance(settings: Settings, *, synthesis: bool) -> dict[str, Any]:
     return {what: getattr(settings, f"{prefix}_{what}") for what in MEASURES}
 
 
-def _ceilings(settings: Settings, run: Run) -> Ceilings:
-    own = allowance(settings, synthesis=run.asked.brief is not None)
+def _ceilings(settings: Settings, synthesis: bool) -> Ceilings:
+    own = allowance(settings, synthesis=synthesis)
     return replace(_day_ceilings(settings), **{f"run_{what}": own[what] for what in MEASURES if what != "seconds"})
 
 
@@ -248,7 +251,7 @@ def meter(
 ) -> Meter:
     """The meter through which a run calls its models. `reserve` seconds, and the money of the draft, are kept for writing."""
     settings = context.settings
-    ledger = _ledger(context, run.asked.who, run.id, _ceilings(settings, run))
+    ledger = _ledger(context, run.asked.who, run.id, _ceilings(settings, run.asked.brief is not None))
     writer = roles[Role.write][0].role_model
     if run.draft is None and not run.asked.recheck:
         ledger.set_aside(writer.model, min(DRAFT_IN, writer.window // 2), DRAFT_OUT)

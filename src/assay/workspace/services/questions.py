@@ -59,7 +59,7 @@ class Questions(Service):
     active_seconds = OnStore(records.active_seconds)
     events_since = OnStore(records.events_since)
     runs_after = OnStore(records.runs_after)
-    hidden_since = OnStore(visibility.hidden_since)
+    hidden_events = OnStore(visibility.hidden_events)
     mark_lost = OnStore(budgets.mark_lost)
     spent = OnStore(budgets.spent_by_run)
 
@@ -121,7 +121,8 @@ class Questions(Service):
             )
         scope = self.context.scope(origin.asked.where.bases)  # a missing base is reported before anything is recorded
         run_id = records.new_id(self.store)
-        roles = {} if by_rule else await Models(with_model(self.context, model)).connect(run_id)
+        models, synthesis = Models(with_model(self.context, model)), origin.asked.brief is not None
+        roles = {} if by_rule else await models.connect(run_id, synthesis=synthesis)
         who = self.principal.id
         asked = replace(
             origin.asked,

@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlalchemy import Engine, make_url, select
 
 from assay.core.access import Base, Principal, Scope
-from assay.core.errors import AssayError, Missing, StoreError, UserError
+from assay.core.errors import AssayError, Missing, StoreError, Unwritable, UserError
 from assay.core.settings import secret
 from assay.governance.audit.witness import erasure_signer
 from assay.governance.backup import backup, hold_writer_locks
@@ -34,6 +34,7 @@ from assay.store.database import (
     open_store,
     plain_errors,
     state_address,
+    truncate_log,
     version_of,
 )
 from assay.store.documents import Entry
@@ -191,7 +192,7 @@ class Records(Service):
             path.unlink(missing_ok=True)
         with store.read() as connection:
             purged = purged and connection.scalar(select(schema.leftovers.c.document).limit(1)) is None
-        flushed = all([flush(store.engine), flush(self.context.cache)])  # a list, so that both are flushed
+        flushed = all([_rewritten(store.engine), _rewritten(self.context.cache)])  # a list, so that both are rewritten
         if flushed and purged:
             erasure.mark_finished(store)
             flush(store.engine)
@@ -322,12 +323,23 @@ def masked_address(address: str) -> str:
     return make_url(address).render_as_string(hide_password=True)
 
 
+def _rewritten(engine: Engine) -> bool:
+    """Rewrite a database without what was erased from it; False if that is not possible now."""
+    try:
+        with plain_errors(), engine.connect() as connection:
+            discard_erased(connection)
+        return flush(engine)
+    except (StoreError, Unwritable) as error:
+        log.warning("a database could not be rewritten and may still hold erased text (%s)", error)
+        return False
+
+
 def flush(engine: Engine) -> bool:
     """Move the write-ahead file into the database and truncate it; False if readers prevent that for too long."""
     until = time.monotonic() + READER_TIMEOUT
     while True:
         with plain_errors(), engine.connect() as connection:
-            if discard_erased(connection):
+            if truncate_log(connection):
                 return True
         if time.monotonic() > until:
             return False

@@ -66,7 +66,7 @@ class Syntheses(Service):
         """The models by role, and the writing model; empty and None without a model."""
         if not (request.model and has_model(self.settings)):
             return {}, None
-        roles = await Models(self.context).connect(run)
+        roles = await Models(self.context).connect(run, synthesis=True)
         return roles, roles[Role.write][0].role_model
 
     async def plan(self, documents: Sequence[str], request: SynthesisRequest) -> SynthesisForecast:
