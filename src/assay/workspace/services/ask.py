@@ -46,8 +46,7 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
         raise UserError("Nobody can ask past the documents: the route is lookup, research or one-shot.")
     settings = context.settings
     scope = context.scope(how.where.bases)  # an unknown base is reported before anything is recorded
-    run_id = records.new_id(context.store)
-    roles = await models.Models(context).connect(run_id) if how.model and has_model(settings) else {}
+    roles = await models.Models(context).connect() if how.model and has_model(settings) else {}
     if not roles and events.Checkpoint.reading in (how.checkpoints or ()):
         raise UserError("Only a model can tell the readings of a question: the checkpoint `reading` needs one.")
     who = context.principal.id
@@ -70,7 +69,7 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
         left_out=count_left_out(how.where, lambda: context.traits(how.where.bases)),
     )
     gated = how.stakes is events.Stakes.high or settings.review_always
-    run = record(context, Run(records.begin(context.store, who, gated=gated, run=run_id), ()), asked)
+    run = record(context, Run(records.begin(context.store, who, gated=gated), ()), asked)
     forecast.record_expected(context, run)
     yield run, asked
     async for step in continue_run(context, run, roles, how.tools, how.assess):
@@ -110,8 +109,7 @@ async def resume(context: WorkspaceContext, run: Run, choice: str = "", words: s
             raise UserError(
                 "This run has a language model, and the settings name none: set `llm_base_url` and `llm_model`."
             )
-        connected = await models.Models(changed).connect(run.id, synthesis=run.asked.brief is not None)
-        roles = models.with_recorded_capabilities(connected, run)
+        roles = models.with_recorded_capabilities(await models.Models(changed).connect(), run)
     async for step in continue_run(context, run, roles):
         yield step
 
