@@ -59,7 +59,7 @@ class Questions(Service):
     active_seconds = OnStore(records.active_seconds)
     events_since = OnStore(records.events_since)
     runs_after = OnStore(records.runs_after)
-    hidden_since = OnStore(visibility.hidden_since)
+    hidden_events = OnStore(visibility.hidden_events)
     mark_lost = OnStore(budgets.mark_lost)
     spent = OnStore(budgets.spent_by_run)
 
