@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import ChatServer, Script
+from doubles import ChatServer, Script, direct
 from doubles.protocol import ModelOutput, Request
 from doubles.trial_replies import claims_of_trial, trial_rulings
 from notes import opened
@@ -15,6 +16,7 @@ from notes import opened
 from assay.core.events import RoleModel
 from assay.models.llm import Role
 from assay.store import facts
+from assay.store.runs import budgets, records
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.services import models
 
@@ -156,3 +158,34 @@ def _facts(workspace: Workspace) -> list[str]:
 
     with workspace.store.read() as connection:
         return list(connection.scalars(select(table.c.name)))
+
+
+async def test_probes_are_made_once_and_count_in_the_budget_of_the_run_that_makes_them(folder: Path):
+    script, spent = Script(route=direct(), direct={"text": "Nobody knows."}), budgets.spent_by_run
+    with ChatServer(script.answer) as server:
+        with opened(folder, server) as workspace:
+            first = [run async for run, _ in workspace.ask("What did the alert say?")][-1]
+            assert spent(workspace.store, first.id).calls == first.usage.calls + 5, "three probes, two of the trial"
+        with opened(folder, server) as workspace:
+            second = [run async for run, _ in workspace.ask("Who sent the alert?")][-1]
+            assert spent(workspace.store, second.id).calls == second.usage.calls
+    assert len(server.requests) == 3 + first.usage.calls + second.usage.calls, "the server counts no trial"
+
+
+async def test_of_questions_asked_together_one_tries_the_model(folder: Path):
+    script = Script(route=direct(), direct={"text": "Nobody knows."})
+    with ChatServer(script.answer) as server, opened(folder, server) as workspace:
+        await asyncio.gather(*(workspace.models.connect() for _ in range(4)))
+        assert len(server.requests) == 3 and budgets.spent_by_run(workspace.store, "").calls == 5
+
+
+async def test_a_run_never_makes_more_requests_than_it_may_though_it_is_the_one_that_tries_the_model(folder: Path):
+    script, spent = Script(route=direct(), direct={"text": "Nobody knows."}), budgets.spent_by_run
+    with ChatServer(script.answer) as server, opened(folder, server, budget_run_calls=4) as workspace:
+        run, other = records.new_id(workspace.store), records.new_id(workspace.store)
+        (alone, *_), (beside, *_) = (
+            roles[Role.check]
+            for roles in await asyncio.gather(workspace.models.connect(run), workspace.models.connect(other))
+        )
+        assert alone.role_model.small and not beside.role_model.small, "a trial has two requests, and one was left"
+        assert spent(workspace.store, run).calls == 4 and spent(workspace.store, other).calls == 2

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from assay.core.access import LOCAL, Base, Principal, Scope
 from assay.core.errors import UserError
@@ -46,6 +46,9 @@ class SharedParts:
     index_engine: IndexEngine | None = None
     indexes: dict[str, Index] = field(default_factory=dict)  # by base id
     shelves: dict[object, Shelf] = field(default_factory=dict)  # see `index/retrieve.py`
+    tried: dict[object, asyncio.Future[Any]] = field(
+        default_factory=dict
+    )  # the models that are being tried: `services/models.py`
 
 
 @dataclass

@@ -74,7 +74,9 @@ def trial_form() -> str:
     return digest(f"{prompts.template('check')}{trial_claims()}")[:12]
 
 
-async def measure_judge(llm: LLM, seconds: float, can: Capability = UNKNOWN) -> JudgeTrial:
+async def measure_judge(
+    llm: LLM, seconds: float, can: Capability = UNKNOWN, ledger: Ledger | None = None
+) -> JudgeTrial:
     """The error rates of the model behind `llm` as a judge. Stops as soon as it cannot count as capable any more."""
     clock = asyncio.get_running_loop().time
     end = clock() + seconds
@@ -84,7 +86,7 @@ async def measure_judge(llm: LLM, seconds: float, can: Capability = UNKNOWN) -> 
         models={Role.check: (ConnectedModel(llm, role_model),)},
         record=replies.append,
         recorded_reply=lambda _: None,
-        ledger=Ledger(),
+        ledger=ledger or Ledger(),
         seconds=lambda _: end - clock(),
         timeout=seconds,
     )

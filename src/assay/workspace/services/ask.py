@@ -46,7 +46,8 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
         raise UserError("Nobody can ask past the documents: the route is lookup, research or one-shot.")
     settings = context.settings
     scope = context.scope(how.where.bases)  # an unknown base is reported before anything is recorded
-    roles = await models.Models(context).connect() if how.model and has_model(settings) else {}
+    run_id = records.new_id(context.store)
+    roles = await models.Models(context).connect(run_id) if how.model and has_model(settings) else {}
     if not roles and events.Checkpoint.reading in (how.checkpoints or ()):
         raise UserError("Only a model can tell the readings of a question: the checkpoint `reading` needs one.")
     who = context.principal.id
@@ -69,7 +70,7 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
         left_out=count_left_out(how.where, lambda: context.traits(how.where.bases)),
     )
     gated = how.stakes is events.Stakes.high or settings.review_always
-    run = record(context, Run(records.begin(context.store, who, gated=gated), ()), asked)
+    run = record(context, Run(records.begin(context.store, who, gated=gated, run=run_id), ()), asked)
     forecast.record_expected(context, run)
     yield run, asked
     async for step in continue_run(context, run, roles, how.tools, how.assess):
@@ -109,7 +110,8 @@ async def resume(context: WorkspaceContext, run: Run, choice: str = "", words: s
             raise UserError(
                 "This run has a language model, and the settings name none: set `llm_base_url` and `llm_model`."
             )
-        roles = models.with_recorded_capabilities(await models.Models(changed).connect(), run)
+        connected = await models.Models(changed).connect(run.id, synthesis=run.asked.brief is not None)
+        roles = models.with_recorded_capabilities(connected, run)
     async for step in continue_run(context, run, roles):
         yield step
 

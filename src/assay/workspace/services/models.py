@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from assay.core.codec import dumps, from_json, to_json
@@ -14,15 +17,15 @@ from assay.core.events import ModelReplied, RoleModel
 from assay.core.run import Run
 from assay.core.settings import Settings, hider
 from assay.core.types import Usage
-from assay.models.capability import Capability, probe
-from assay.models.cost import parse_prices, price_of
+from assay.models.capability import Capability, KnowsWindow, probe
+from assay.models.cost import parse_prices, price_of, prompt_tokens
 from assay.models.factory import NO_MODEL, is_measured_as_judge, is_provider, llm_for, model_hosts, models_by_role
-from assay.models.llm import LLM, Role
-from assay.models.meter import ConcurrencyLimit, ConnectedModel, Meter, StoreLedger
+from assay.models.llm import LLM, Prompt, Reply, Role
+from assay.models.meter import ConcurrencyLimit, ConnectedModel, Ledger, Meter, NoReply, StoreLedger, counted
 from assay.store import facts
-from assay.store.runs.budgets import Ceilings
+from assay.store.runs.budgets import Ceilings, SpendingReservation
 from assay.workspace.context import Service, WorkspaceContext
-from assay.workspace.judge_trial import JudgeTrial, describe_trial, measure_judge, trial_form
+from assay.workspace.judge_trial import UNKNOWN, JudgeTrial, describe_trial, measure_judge, trial_form
 
 PROBE, TRIAL = "probe:", "trial:"
 UNKNOWN_WINDOW = 8192  # tokens
@@ -31,26 +34,23 @@ DRAFT_IN, DRAFT_OUT = 6000, 1500  # tokens of the final draft that are reserved 
 WRITING = frozenset({Role.write, Role.check})
 MEASURES = ("calls", "tokens", "money", "seconds")
 Roles = Mapping[Role, tuple[ConnectedModel, ...]]
+L = TypeVar("L", bound=StoreLedger)
 
 
 @dataclass(frozen=True)
 class Models(Service):
     """The language models of a workspace."""
 
-    async def connect(self) -> Roles:
-        """The models of every role. Each model is probed once, a judge is measured once, and the results are remembered."""
+    async def connect(self, run: str = "", *, synthesis: bool = False) -> Roles:
+        """The models of every role. Each model is probed once, a judge is measured once, and the results are remembered.
+        These requests count in the budget of the run that makes them, and of the person."""
         self.context.check_model_consent()
         settings = self.settings
         named = models_by_role(settings)
         found: dict[str, tuple[LLM, Capability, JudgeTrial | None]] = {}
         for name in dict.fromkeys(name for names in named.values() for name in names):
             llm = llm_for(settings, name)
-            can = await self.capability(llm, name)
-            found[name] = (
-                llm,
-                can,
-                await self.judge_trial(llm, name, can) if is_measured_as_judge(settings, name) else None,
-            )
+            found[name] = (llm, *await self._tried_once(llm, name, run, synthesis))
         return {
             role: tuple(
                 ConnectedModel(llm, _role_model(settings, role, llm.name, can, trial))
@@ -58,6 +58,30 @@ class Models(Service):
             )
             for role, names in named.items()
         }
+
+    async def _tried_once(self, llm: LLM, name: str, run: str, synthesis: bool) -> tuple[Capability, JudgeTrial | None]:
+        """What is known of a model. Of runs that begin together one tries it, and the others wait for what that one finds.
+        Where a run's own budget is used up, nothing is known of the model, and the run goes on without."""
+        tried, key = self.context.parts.tried, (asyncio.get_running_loop(), _fact(PROBE, self.settings, name))
+        while (trying := tried.get(key)) is not None and not trying.done():
+            with suppress(_NoBudget):  # the other's is used up
+                return await asyncio.shield(trying)
+        trying = tried[key] = asyncio.ensure_future(self._tried(llm, name, run, synthesis))
+        trying.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever began it may have left
+        try:
+            return await asyncio.shield(trying)
+        except _NoBudget:
+            measured = is_measured_as_judge(self.settings, name)
+            return UNKNOWN, JudgeTrial(1.0, 1.0, 0, capable=False, sure=False) if measured else None
+
+    async def _tried(self, llm: LLM, name: str, run: str, synthesis: bool) -> tuple[Capability, JudgeTrial | None]:
+        """What is known of a model, or found out now."""
+        ceilings = _ceilings(self.settings, synthesis) if run else _day_ceilings(self.settings)
+        ledger = _ledger(self.context, self.principal.id, run, ceilings, TrialLedger)
+        can = await self.capability(_ProbedModel(llm, ledger), name)
+        if not is_measured_as_judge(self.settings, name):
+            return can, None
+        return can, await self.judge_trial(llm, name, can, ledger=ledger)
 
     def known_role_models(self) -> tuple[RoleModel, ...]:
         """The first model of every role as it was probed earlier. One that was never probed or measured counts as large. No
@@ -97,11 +121,13 @@ class Models(Service):
                 return f"The model {name}. {describe_trial(trial)[0]}"
         return ""
 
-    async def judge_trial(self, llm: LLM, name: str, can: Capability, *, anew: bool = False) -> JudgeTrial:
+    async def judge_trial(
+        self, llm: LLM, name: str, can: Capability, *, anew: bool = False, ledger: Ledger | None = None
+    ) -> JudgeTrial:
         """How well a model judges: remembered or measured."""
         if not anew and (known := self.known_trial(name)):
             return known
-        trial = await measure_judge(llm, self.settings.llm_timeout, can)
+        trial = await measure_judge(llm, self.settings.llm_timeout, can, ledger)
         facts.remember(self.store, _fact(TRIAL, self.settings, name), dumps(to_json(trial)))
         return trial
 
@@ -119,6 +145,48 @@ class Models(Service):
                 f"{named!r} is a provider's model. Here only a model of the endpoint that is set can be named."
             )
         return named
+
+
+class _NoBudget(Exception):
+    """A model cannot be tried within the budget."""
+
+
+class TrialLedger(StoreLedger):
+    """For requests before a run has begun: what they may not spend is an error."""
+
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> SpendingReservation:
+        place = super().reserve(role, model, tokens, max_tokens, seconds)
+        if isinstance(place, NoReply):
+            raise _NoBudget(place.detail)
+        return place
+
+
+@dataclass(frozen=True, slots=True)
+class _ProbedModel:
+    """A model whose requests are reserved and settled like those of a run, before there is one."""
+
+    llm: LLM
+    ledger: TrialLedger
+
+    @property
+    def name(self) -> str:
+        return self.llm.name
+
+    async def complete(self, prompt: Prompt, seconds: float) -> Reply:
+        tokens, begun = prompt_tokens(prompt), time.monotonic()
+        place = self.ledger.reserve(Role.check, self.name, tokens, prompt.max_tokens, seconds)
+        await self.ledger.flushed()
+        try:
+            reply = await self.llm.complete(prompt, min(seconds, place.seconds))
+        except BaseException:
+            self.ledger.release(place.id)
+            raise
+        self.ledger.settle(place.id, self.name, counted(reply, tokens, time.monotonic() - begun))
+        await self.ledger.flushed()
+        return reply
+
+    async def window(self, seconds: float) -> int | None:
+        return await self.llm.window(seconds) if isinstance(self.llm, KnowsWindow) else None
 
 
 def _role_model(settings: Settings, role: Role, name: str, can: Capability, trial: JudgeTrial | None) -> RoleModel:
@@ -159,10 +227,13 @@ def allowance(settings: Settings, *, synthesis: bool) -> dict[str, Any]:
     return {what: getattr(settings, f"{prefix}_{what}") for what in MEASURES}
 
 
-def _ceilings(settings: Settings, run: Run) -> Ceilings:
-    own = allowance(settings, synthesis=run.asked.brief is not None)
+def _ceilings(settings: Settings, synthesis: bool) -> Ceilings:
+    own = allowance(settings, synthesis=synthesis)
+    return replace(_day_ceilings(settings), **{f"run_{what}": own[what] for what in MEASURES if what != "seconds"})
+
+
+def _day_ceilings(settings: Settings) -> Ceilings:
     return Ceilings(
-        **{f"run_{what}": most for what, most in own.items() if what != "seconds"},
         **{f"day_{what}": getattr(settings, f"budget_day_{what}") for what in MEASURES},
         all_tokens=settings.budget_all_day_tokens,
         all_money=settings.budget_all_day_money,
@@ -183,14 +254,17 @@ def prices(settings: Settings) -> Callable[[str, int, int], float | None]:
     return price
 
 
+def _ledger(context: WorkspaceContext, who: str, run: str, ceilings: Ceilings, kind: type[L]) -> L:
+    store = context.store.deferred()
+    return kind(store, who, run, ceilings, lambda: store.now()[:10], prices(context.settings))
+
+
 def meter(
     context: WorkspaceContext, run: Run, roles: Roles, seconds_left: Callable[[], float], reserve: float
 ) -> Meter:
     """The meter through which a run calls its models. `reserve` seconds, and the money of the draft, are kept for writing."""
-    settings, store = context.settings, context.store.deferred()
-    ledger = StoreLedger(
-        store, run.asked.who, run.id, _ceilings(settings, run), lambda: store.now()[:10], prices(settings)
-    )
+    settings = context.settings
+    ledger = _ledger(context, run.asked.who, run.id, _ceilings(settings, run.asked.brief is not None), StoreLedger)
     writer = roles[Role.write][0].role_model
     if run.draft is None and not run.asked.recheck:
         ledger.set_aside(writer.model, min(DRAFT_IN, writer.window // 2), DRAFT_OUT)

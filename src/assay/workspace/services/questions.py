@@ -120,7 +120,9 @@ class Questions(Service):
                 f"Run {origin.id} has a language model, and the settings name none. `--model none` goes on by rule."
             )
         scope = self.context.scope(origin.asked.where.bases)  # a missing base is reported before anything is recorded
-        roles = {} if by_rule else await Models(with_model(self.context, model)).connect()
+        run_id = records.new_id(self.store)
+        models, synthesis = Models(with_model(self.context, model)), origin.asked.brief is not None
+        roles = {} if by_rule else await models.connect(run_id, synthesis=synthesis)
         who = self.principal.id
         asked = replace(
             origin.asked,
@@ -134,7 +136,7 @@ class Questions(Service):
         gated = asked.stakes is events.Stakes.high or self.settings.review_always
         gated = gated or reviews.is_gated(self.store, origin.id)  # a branch must not bypass a review
         asked = replace(asked, may_be_reviewed=gated or any_review(self.store, self.settings))
-        run = record(self.context, Run(records.begin(self.store, who, gated=gated), ()), asked)
+        run = record(self.context, Run(records.begin(self.store, who, gated=gated, run=run_id), ()), asked)
         yield run, asked
         for event in copied_events(origin, first):
             run = record(self.context, run, event)

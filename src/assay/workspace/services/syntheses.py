@@ -62,11 +62,11 @@ class Syntheses(Service):
             request.compare,
         )
 
-    async def _connect(self, request: SynthesisRequest) -> tuple[Roles, RoleModel | None]:
+    async def _connect(self, request: SynthesisRequest, run: str = "") -> tuple[Roles, RoleModel | None]:
         """The models by role, and the writing model; empty and None without a model."""
         if not (request.model and has_model(self.settings)):
             return {}, None
-        roles = await Models(self.context).connect()
+        roles = await Models(self.context).connect(run, synthesis=True)
         return roles, roles[Role.write][0].role_model
 
     async def plan(self, documents: Sequence[str], request: SynthesisRequest) -> SynthesisForecast:
@@ -103,7 +103,8 @@ class Syntheses(Service):
         """Read these documents, by id, and write one account of them. `resume` continues it like any run."""
         request = request or SynthesisRequest()
         brief = self._brief(documents, request)
-        roles, writer = await self._connect(request)
+        run_id = records.new_id(self.store)
+        roles, writer = await self._connect(request, run_id)
         names = {base.id: base.name for base in self.context.scope().bases}
         selected = set(brief.documents)
         bases = {names[entry.base] for entry in self.context.sources() if entry.id in selected}
@@ -119,7 +120,7 @@ class Syntheses(Service):
             version=DECIDES_SYNTHESIS,
         )
         gated = request.stakes is Stakes.high or self.settings.review_always
-        run = Run(records.begin(self.store, who, gated=gated), ())
+        run = Run(records.begin(self.store, who, gated=gated, run=run_id), ())
         run = record(self.context, run, asked)
         _, ranges, _ = self._forecast(brief, writer)
         forecasts.add_forecast(self.store, run.id, WorkKind.synthesise, who, _alike(brief, writer), ranges)
