@@ -137,3 +137,8 @@ def test_a_gap_brings_no_fact_of_its_own():
         "Buy gold now. The dam is fine.",
     ):
         assert claims.accept_gap(told, known) == ""
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "[0a1b2c3d]"])
+def test_what_has_no_words_has_no_claims(nothing: str):
+    assert split(nothing, ONE) == []

@@ -98,7 +98,7 @@ def split_claims(
     spans = [(0, len(found.words))] if whole else split_sentences(found.words)
     claims: list[Claim] = []
     following = [*(start for start, _ in spans[1:]), math.inf]
-    for place, ((start, end), after) in enumerate(zip(spans, following, strict=True)):
+    for place, ((start, end), after) in enumerate(zip(spans, following, strict=False)):
         sentence = _tidy(found.words[start:end])
         # A citation belongs to the sentence that it is in or directly after.
         inline = [key for at, key in found.cites if (start < at or place == 0) and at <= after]
