@@ -221,3 +221,19 @@ def test_an_answer_that_comes_to_wait_while_its_document_is_erased_waits_for_nob
             connection.execute(insert(facts).values(name=ERASED + run, value=""))
         records.append(seen.store, run, 1, AwaitingReview(Answer(QUESTION, (), Outcome.abstained), "a seal", ("why",)))
         assert states(seen, run) == ["superseded"]
+
+
+async def test_an_answer_that_waits_and_names_an_unreadable_file_waits_again_when_that_is_erased(tmp_path: Path):
+    await filled(tmp_path / "workspace", NOTES | {"empty.txt": ""})
+    with opened(tmp_path / "workspace") as whole:
+        (base,) = whole.scope().bases
+        grants.share(whole.store, base, f"user:{ASKER.id}")
+    with team(tmp_path / "workspace") as seen:
+        run = await asked(seen)
+        assert run.held and [Path(each).name for each in run.held.answer.unread] == ["empty.txt"]
+        await erase(seen, "empty.txt")
+        assert states(seen, run.id) == ["superseded"]
+        for _ in range(2):  # what is recorded first may still come from what a process had in memory
+            run = [now async for now, _ in seen.resume(run.id)][-1]
+        assert states(seen, run.id) == ["superseded", "superseded", "waiting"]
+        assert run.held and not run.held.answer.unread

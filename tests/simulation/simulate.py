@@ -49,6 +49,7 @@ LASTS = {"safety": 180.0, "liveness": 90.0}  # seconds of simulated time in whic
 LOOKS = 20.0  # seconds between two looks
 STEPS = 200_000  # of one simulation: something does not end
 ONE_STEP = 15.0  # seconds of processor time
+ALL_STEPS = 150.0  # seconds of processor time of one simulation, which takes about five
 CLOCK = time.monotonic  # the real one
 
 
@@ -111,13 +112,15 @@ def simulate(
 
 @contextmanager
 def watched(machine: Machine) -> Iterator[None]:
-    """One step of the loop has so much processor time, and no more: the loop cannot stop it. In the main thread alone."""
-    before, handler = -1, signal.getsignal(signal.SIGVTALRM)
+    """One step of the loop, and all of them, have so much processor time, and no more: the loop cannot stop a step. In the
+    main thread alone."""
+    before, handler, began = -1, signal.getsignal(signal.SIGVTALRM), time.process_time()
 
     def look(*_: object) -> None:
         nonlocal before
-        if machine.loop.steps == before:
-            machine.problem(f"a step of {process.get()} does not end")
+        over = time.process_time() - began > ALL_STEPS
+        if over or machine.loop.steps == before:
+            machine.problem("it does not end" if over else f"a step of {process.get()} does not end")
             machine.loop.most_steps = 0  # the task of this step gets the error, the next step ends it all
             raise Hung
         before = machine.loop.steps
