@@ -35,6 +35,7 @@ from notes import folder_of
 from assay.agent.context import ROUNDS
 from assay.agent.loop import play
 from assay.answer.render import as_html, as_markdown, as_text
+from assay.core.access import LOCAL
 from assay.core.errors import UserError
 from assay.core.events import (
     ANSWER_NOW,
@@ -206,6 +207,18 @@ async def test_a_run_that_was_killed_before_it_could_ask_which_reading_is_meant_
         assert run.kinds[-1] == "Routed"
         run = await resumed(workspace, run)
     assert run.waiting is not None and run.waiting.at is Checkpoint.reading
+
+
+async def test_a_run_that_was_killed_before_it_recorded_its_plan_goes_on_though_the_model_routes_otherwise_now(
+    folder: Path,
+):
+    with ChatServer(model(route=research(readings=READINGS)).answer) as server, opened(folder, server) as workspace:
+        (asked,) = [event async for run, event in workspace.ask(TENDED) if len(run.events) == 1]
+        run = records.begin(workspace.store, LOCAL.id)
+        for seq, event in enumerate((asked, Routed(Route.lookup, "one search finds it", by="route@scripted"))):
+            records.append(workspace.store, run, seq, event)
+        ended = await resumed(workspace, workspace.questions.run(run))
+    assert len(events(ended, Routed)) == 1 and ended.plan is not None and ended.answer is not None
 
 
 async def test_a_choice_is_refused_in_words_that_say_what_to_do(folder: Path):

@@ -17,7 +17,17 @@ from sqlalchemy import insert, select
 from starlette.testclient import TestClient
 
 from assay.core.access import LOCAL, Principal
-from assay.core.events import Asked, AwaitingReview, Checked, Decision, Narrowed, ToolRan
+from assay.core.events import (
+    Asked,
+    AwaitingReview,
+    Checked,
+    Decision,
+    ModelReplied,
+    Narrowed,
+    Route,
+    Routed,
+    ToolRan,
+)
 from assay.core.run import Run
 from assay.core.types import Answer, Outcome
 from assay.governance.audit import check
@@ -237,3 +247,20 @@ async def test_an_answer_that_waits_and_names_an_unreadable_file_waits_again_whe
             run = [now async for now, _ in seen.resume(run.id)][-1]
         assert states(seen, run.id) == ["superseded", "superseded", "waiting"]
         assert run.held and not run.held.answer.unread
+
+
+async def test_what_follows_a_reply_that_came_after_its_document_was_erased_is_erased_too(folder: Path):
+    with team(folder, review_always=False) as seen:
+        (survey,) = (each.id for each in seen.documents.listing() if each.name == "survey.txt")
+        run = records.begin(seen.store, ASKER.id)
+        records.append(seen.store, run, 0, Asked(QUESTION, ASKER.id, "2026-03-01"))
+        await erase(seen, "survey.txt")
+        reply = ModelReplied("route", "route", "scripted", "a request", "zqwords", documents=(survey,))
+        records.append(seen.store, run, 1, reply)
+        records.append(seen.store, run, 2, Routed(Route.research, "zqwords"))
+        assert seen.questions.run(run).kinds == ["Asked", "Withheld", "Withheld"]
+        ended = [now async for now, _ in seen.resume(run)][-1]
+        assert ended.answer is not None and "Narrowed" in ended.kinds
+        with seen.store.read() as connection:
+            bodies = connection.exec_driver_sql("SELECT body FROM payloads").scalars()
+            assert not [body for body in bodies if body and "zqwords" in body]

@@ -105,9 +105,11 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
         route, why = asked.route, "as the person asked"
     # A small model makes readings up.
     readings = distinct_readings(proposed.readings) if route is not Route.direct and not small else ()
-    if run.routed is None:
-        yield Routed(route, why, every=every, readings=readings, by=by)
-    if plans and not readings and route is not Route.direct:
+    routed = run.routed  # a process may have died before it could record the plan
+    if routed is None:
+        routed = Routed(route, why, every=every, readings=readings, by=by)
+        yield routed
+    if plans and not routed.readings and routed.route is not Route.direct:
         yield Planned(Plan(steps) if steps else one_step(run), by)
 
 

@@ -181,6 +181,8 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
         if isinstance(event, AwaitingReview):
             reviews.supersede(connection, [run])  # it can no longer be reviewed
             visibility.clear_erasure_mark(connection, run)  # the run rests, and whoever resumes it reads it anew
+        else:
+            visibility.mark_erased(connection, run)
     else:
         _PAYLOAD.run(connection, run=run, seq=seq, body=body)
     if isinstance(event, Asked) and event.history:

@@ -13,7 +13,7 @@ from assay.core.codec import dumps
 from assay.core.events import Answered, Asked, AwaitingReview, Event
 from assay.core.types import Answer, Exchange
 from assay.store.database import Store
-from assay.store.dialect import Prepared, json_text, one_of
+from assay.store.dialect import Prepared, insert_new, json_text, one_of
 from assay.store.schema import SAME_RECORD, documents, facts, mentions, payloads, records
 
 WITHHELD_REASON = "It spoke of a document that was erased, or that you may not read any more."
@@ -94,6 +94,11 @@ def must_erase(connection: Connection, run: str, spoken_of: Sequence[str]) -> bo
     """Whether the event about to be recorded may contain text of a document that was erased meanwhile."""
     marks = [ERASED + each for each in (run, *spoken_of)]
     return _GONE.first(connection, marks=dumps(marks)) is not None
+
+
+def mark_erased(connection: Connection, run: str) -> None:
+    """Have the next records of a run erased as they are recorded: they may come from what was erased."""
+    connection.execute(insert_new(facts).values(name=ERASED + run, value=""))
 
 
 def clear_erasure_mark(connection: Connection, run: str) -> None:

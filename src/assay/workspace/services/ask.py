@@ -253,8 +253,7 @@ class _StepReads:
 
 def _current(context: WorkspaceContext, run: Run, scope: Callable[[], Scope]) -> Run:
     """The run as its person may see it now: unchanged, unless it mentions a document that they may no longer read."""
-    hidden = any(isinstance(event, events.Withheld) for event in run.events)
-    if not (run.asked.history or run.asked.brief or run.found or hidden):
+    if len(run.events) == 1 and not (run.asked.history or run.asked.brief):
         return run
     closed = visibility.hidden_since(context.store, run.id, scope())
     return run if closed is None else context.run(run.id)
