@@ -1,6 +1,7 @@
 """What a question costs: model calls and tokens of the loop, of the naive design, and of one search, by evidence recall.
 
     .venv/bin/python bench/cost.py --data ../shared/data/multihop --questions 50 --cache bench/out/cost [--out FILE]
+    .venv/bin/python bench/cost.py --only look-up ours [...]   ways whose names begin so, without the others
     .venv/bin/python bench/cost.py --sieve [...]        which passages are worth showing to a model
 
 A model that knows the labels (knowing.py) takes part in the real loop, in process, so every prompt is the product's own and
@@ -260,12 +261,22 @@ async def compared(
     return figures, versions, missing
 
 
+async def some(cases: Sequence[tuple[Setting, Case]], beginnings: Sequence[str]) -> dict[str, Any]:
+    """The figures of the ways whose names begin so, each beside the last."""
+    chosen = {name: way for name, way in ways().items() if name.startswith(tuple(beginnings))}
+    costs = {name: [await way(setting, case) for setting, case in cases] for name, way in chosen.items()}
+    base = list(costs)[-1]
+    table(f"all {len(cases)} questions", costs, base)
+    return {f"{len(cases)} questions": {name: means(each, costs[base]) for name, each in costs.items()}}
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data/multihop"), help="a set, or a folder of sets")
     parser.add_argument("--questions", type=int, default=50, help="of each set; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cache", type=Path, help="where the embedded collections are kept between runs")
+    parser.add_argument("--only", nargs="+", default=(), help="the ways whose names begin so")
     parser.add_argument("--sieve", action="store_true", help="only: which passages are worth showing to a model")
     parser.add_argument("--peers", type=Path, default=PYTHON, help="the Python of the peers' environment")
     add_out(parser)
@@ -274,6 +285,8 @@ async def main() -> None:
         cases = await gathered(given, given.cache or Path(temporary))
         if given.sieve:
             figures, versions, missing = await sieves(cases, tuple(Mode)), {}, {}
+        elif given.only:
+            figures, versions, missing = await some(cases, given.only), {}, {}
         else:
             figures, versions, missing = await compared(cases, given.peers)
         for setting, _ in cases:

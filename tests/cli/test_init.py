@@ -6,6 +6,7 @@ import os
 import stat
 import tomllib
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from doubles import ChatServer
@@ -13,6 +14,7 @@ from terminal import NOTES, Typed, looked_up
 
 from assay.cli import doctor
 from assay.core.settings import load_settings, with_settings
+from assay.models import endpoint
 from assay.store import facts
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -107,6 +109,22 @@ def test_a_setting_over_several_lines_is_no_trap():
 
 
 # --- the dialogue ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def nobody_here(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(endpoint, "LOCAL_SERVERS", {})
+
+
+def test_the_dialogue_offers_a_model_that_runs_on_this_machine(
+    typed: Typed, tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+):
+    port = urlsplit(server.url).port
+    monkeypatch.setattr(endpoint, "LOCAL_SERVERS", {"Ollama": port})
+    done = typed("init", keys="none\n" + "\n" * 9 + "y\n")
+    assert done.code == 0, done.err
+    assert f"On this machine: Ollama at http://127.0.0.1:{port}/v1 with scripted." in done.err
+    assert settings_in(tmp_path) == {"llm_base_url": f"http://127.0.0.1:{port}/v1", "llm_model": "scripted"}
 
 
 def test_the_dialogue_asks_what_no_flag_has_said_and_offers_what_is_there(

@@ -127,7 +127,7 @@ async def test_waiting_ends_at_the_deadline(endpoint: PostServer) -> None:
 
 async def test_a_server_that_is_not_there_is_named(endpoint: PostServer) -> None:
     embedder = EndpointEmbedder("http://user:pass@127.0.0.1:9/v1", "tiny", KEY, deadline=2.0, sleep=Naps())
-    with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1/embeddings could not be reached \(ConnectError\)"):
+    with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1/embeddings could not be reached"):
         await embedder.passages(["a"])
 
 

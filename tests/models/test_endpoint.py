@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from loopback import Loopback, Naps, chats, drips, hangs, says
 
 from assay.core.errors import ModelError, TooLong
+from assay.models import endpoint
 from assay.models.cost import estimate_tokens, fit_to_tokens, prompt_tokens
 from assay.models.endpoint import (
     ChatEndpoint,
@@ -321,7 +324,7 @@ async def test_a_refusal_names_the_setting_and_is_not_repeated(loopback: Loopbac
 
 async def test_an_address_at_which_nobody_opens_is_given_up_on_before_the_time_is_over():
     naps = Naps()
-    with pytest.raises(ModelError, match=r"could not be reached \(ConnectError\); gave up after 5 tries"):
+    with pytest.raises(ModelError, match=r"could not be reached; gave up after 5 tries"):
         await ChatEndpoint("http://127.0.0.1:9", "m", sleep=naps).complete(PROMPT, 120)
     assert sum(naps.taken) == 7.5
 
@@ -461,6 +464,35 @@ def test_the_entry_is_that_of_the_model_and_the_only_one_stands_for_any():
     assert entry_of(listed, "c") is None
     assert entry_of({"data": [{"id": "a"}]}, "c") == {"id": "a"}
     assert entry_of({"data": "x"}, "c") is None
+
+
+async def test_a_wrong_key_or_name_is_told_at_once(loopback: Loopback):
+    loopback.answer = lambda seen, n: says({"data": [{"id": "small"}, {"id": "m:latest"}, {"id": 7}, None]})
+    assert await model(loopback).listed() == ("small", "m:latest")
+    await model(loopback).check()
+    with pytest.raises(ModelError, match=r"has no model 'large'; there are small, m:latest"):
+        await replace(model(loopback), model="large").check()
+    for page in ({"data": [{"id": "the only one"}]}, {"data": "x"}, [], "x"):
+        loopback.answer = lambda seen, n, page=page: says(page)
+        await model(loopback).check()
+    loopback.answer = lambda seen, n: says({}, 401)
+    with pytest.raises(ModelError, match="refuses the key"):
+        await model(loopback).check()
+    assert {seen.path for seen in loopback.seen} == {"/v1/models"}
+
+
+async def test_an_address_at_which_nobody_opens_is_tried_once_for_its_models():
+    naps = Naps()
+    with pytest.raises(ModelError, match="could not be reached: is it running there"):
+        await ChatEndpoint("http://127.0.0.1:9", "m", sleep=naps).check()
+    assert not naps.taken
+
+
+async def test_servers_are_looked_for_on_this_machine_alone(loopback: Loopback, monkeypatch: pytest.MonkeyPatch):
+    loopback.answer = lambda seen, n: says({"data": [{"id": "llama"}]})
+    monkeypatch.setattr(endpoint, "LOCAL_SERVERS", {"Ollama": urlsplit(loopback.url).port, "vLLM": 9})
+    (found,) = await endpoint.servers_here()
+    assert (found.program, found.models) == ("Ollama", ("llama",)) and found.address.startswith("http://127.0.0.1:")
 
 
 async def test_the_server_is_asked_for_the_window(loopback: Loopback):

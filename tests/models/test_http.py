@@ -114,7 +114,7 @@ async def test_what_went_wrong_before_the_deadline_is_said_too(loopback: Loopbac
 @pytest.mark.parametrize("knocks", [3, 0])
 async def test_an_address_at_which_nobody_opens_is_tried_as_often_as_is_said(knocks: int):
     naps = Naps()
-    with pytest.raises(ModelError, match=r"could not be reached \(ConnectError\)"):
+    with pytest.raises(ModelError, match=r"could not be reached"):
         await EndpointClient("http://127.0.0.1:9/x", NAMES, connect_attempts=knocks, sleep=naps).post(
             {}, 60 if knocks else 2.5
         )

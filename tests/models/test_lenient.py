@@ -6,7 +6,7 @@ import time
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -162,7 +162,9 @@ json_values = st.recursive(
 @settings(max_examples=200)
 def test_any_object_comes_back_as_it_was_written(value, ascii_only):
     written = json.dumps(value, ensure_ascii=ascii_only)
-    for text in (written, f"```json\n{written}\n```", f"Well, {written} it is."):
+    assert extract_json(written) == value
+    assume("</think>" not in written)  # in words around an object, that ends a model's thoughts
+    for text in (f"```json\n{written}\n```", f"Well, {written} it is."):
         assert extract_json(text) == value
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from unittest.mock import patch
+from urllib.parse import urlsplit
 
 import pytest
 from doubles import ChatServer, Script
@@ -16,6 +17,7 @@ from serving import Served, followed, served, until
 from team import team
 
 from assay.core.settings import load_settings, secret
+from assay.models import endpoint
 from assay.serve.state import ServeOptions
 from assay.store import facts
 from assay.store.access import members
@@ -48,6 +50,18 @@ def test_a_model_on_this_machine_is_tried_connected_and_asked_without_a_restart(
         assert client.get("/api/me").json()["model"] == "scripted"
     stored = load_settings(folder)
     assert (stored.llm_base_url, stored.llm_model, secret(stored.llm_api_key)) == (model.url, "scripted", KEY)
+
+
+def test_models_on_this_machine_are_offered_and_a_wrong_name_is_told(
+    serve: Callable[..., AbstractContextManager[Served]], model: ChatServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(endpoint, "LOCAL_SERVERS", {"Ollama": urlsplit(model.url).port})
+    with serve() as at, at.client() as client:
+        assert client.post("/api/model/here").json() == {
+            "servers": [{"program": "Ollama", "address": model.url, "models": ["scripted"]}]
+        }
+        gone = client.post("/api/model/test", json={"address": "http://127.0.0.1:9/v1", "model": "m"})
+        assert gone.status_code == 502 and "could not be reached: is it running there" in gone.text
 
 
 def test_the_key_is_kept_for_its_owner_alone_and_never_comes_back(

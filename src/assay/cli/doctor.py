@@ -27,7 +27,7 @@ from assay.core.settings import Settings, load_settings, masked, secret
 from assay.index.factory import index_engine
 from assay.ingest.sandbox.process import describe_missing
 from assay.ingest.sandbox.runner import try_guards
-from assay.models.capability import Capability, describe_capability, probe
+from assay.models.capability import Capability, Checkable, describe_capability, probe
 from assay.models.factory import (
     NO_MODEL,
     embedder_setting,
@@ -306,6 +306,8 @@ def _asked(folder: Path, settings: Settings, name: str) -> Iterator[CheckResult]
 async def _found(folder: Path, settings: Settings, name: str) -> tuple[Capability, JudgeTrial | None]:
     """Detect the model's capabilities again, and measure it again as a judge; stored if there is a workspace."""
     llm, measured = llm_for(settings, name), is_measured_as_judge(settings, name)
+    if isinstance(llm, Checkable):
+        await llm.check()
     if not has_workspace(folder):
         can = await probe(llm, settings.llm_timeout)
         return can, await measure_judge(llm, settings.llm_timeout, can) if measured else None

@@ -3,6 +3,7 @@ flags."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ from assay.cli.terminal import ask_until_valid, at_terminal, confirm, one_of, sa
 from assay.core.errors import UserError
 from assay.core.events import Checkpoint, Eagerness
 from assay.core.settings import FILE, PREFIX, Settings, keys_written_in, load_settings, write_settings
+from assay.models.endpoint import servers_here
 from assay.models.factory import reached
 from assay.workspace.facade import Workspace as Opened
 
@@ -168,13 +170,17 @@ def ask_for(present: Settings, given: SettingChanges, *, ask_key: bool = True) -
         if name not in found:
             found[name] = ask_until_valid(question, now, read)
 
+    here = [] if present.llm_model or "llm_base_url" in found else asyncio.run(servers_here())
+    for each in here:
+        say(f"On this machine: {each.program} at {each.address} with {', '.join(each.models)}.")
     ask(
         "llm_base_url",
         "Address of an OpenAI-compatible endpoint, up to /v1",
-        present.llm_base_url or NONE,
+        present.llm_base_url or (here[0].address if here else NONE),
         read_endpoint,
     )
-    model = present.llm_model or NONE
+    offered = {each.address: each.models[0] for each in here}
+    model = present.llm_model or offered.get(found["llm_base_url"], NONE)
     ask("llm_model", "Model at the endpoint, or provider:model", model, named)
     if not found["llm_model"]:
         say("No model: questions are answered by quoting. Nothing leaves this machine.")

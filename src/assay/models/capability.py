@@ -41,6 +41,13 @@ class KnowsWindow(Protocol):
     async def window(self, seconds: float) -> int | None: ...
 
 
+@runtime_checkable
+class Checkable(Protocol):
+    """A model whose address, key and name can be checked at once."""
+
+    async def check(self) -> None: ...
+
+
 # The prompt asks for something other than the schema, so a reply that follows the schema shows that the endpoint enforces it.
 _COLOURS = ("amber", "teal")
 _SCHEMA = Prompt(

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -26,6 +26,9 @@ NAMES = EndpointNames("chat", url="llm_base_url", key="llm_api_key", model="llm_
 TAIL = "/chat/completions"
 PARAMETER_REFUSED = frozenset({400, 422, 501})
 CONNECT_ATTEMPTS = 5  # over 7.5 s; a user is waiting, and a wrong address stays wrong
+LISTING = 3.0  # seconds for the list of models, which tells a wrong address, key or name at once
+LOCAL_SERVERS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}  # usual ports on this machine
+NAMED = 8  # models that an error names
 MALFORMED_REPLIES = 2  # how often a request is repeated after a malformed reply; each may have cost money
 WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens", "n_ctx")
 
@@ -44,13 +47,14 @@ class ChatEndpoint:
     ca_bundle: str = ""
     largest: int = http.LARGEST
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
+    connect_attempts: int = CONNECT_ATTEMPTS
     _client: EndpointClient = field(init=False, repr=False)
     _adaptations: frozenset[Adaptation] = field(default=frozenset(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         address = http.address_of(self.url, TAIL, root="/v1")
         self._client = EndpointClient(
-            address, NAMES, self.api_key, self.proxy, self.ca_bundle, self.largest, CONNECT_ATTEMPTS, self.sleep
+            address, NAMES, self.api_key, self.proxy, self.ca_bundle, self.largest, self.connect_attempts, self.sleep
         )
 
     @property
@@ -129,6 +133,35 @@ class ChatEndpoint:
             found = window_of(loaded) if loaded else found
         return found or bounded(_meta(entry).get("n_ctx_train"))
 
+    async def listed(self, seconds: float = LISTING) -> tuple[str, ...]:
+        """The names of the models at the endpoint; empty if it lists none. Raises ModelError if nothing answers there or the
+        key is refused."""
+        once = replace(self, connect_attempts=1)._client
+        parts = urlsplit(once.address)
+        try:
+            response = await once.get(
+                urlunsplit(parts._replace(path=f"{parts.path.removesuffix(TAIL)}/models")), seconds
+            )
+        finally:
+            await once.close()
+        if response.status in (401, 403):
+            raise once.error("refuses the key" if self.api_key else "wants a key")
+        try:
+            value = response.json() if response.status == 200 else None
+        except ValueError:
+            value = None
+        entries = value.get("data") if isinstance(value, Mapping) else None
+        names = (each.get("id") for each in (entries if isinstance(entries, list) else ()) if isinstance(each, Mapping))
+        return tuple(name for name in names if isinstance(name, str) and name)
+
+    async def check(self) -> None:
+        """Raises ModelError, within seconds, if nothing answers at the address, the key is refused, or it has no such model."""
+        names = await self.listed()
+        known = {self.model, f"{self.model}:latest"}.intersection(names)
+        if len(names) > 1 and not known:
+            more = ", …" if len(names) > NAMED else ""
+            raise self._client.error(f"has no model {self.model!r}; there are {', '.join(names[:NAMED])}{more}")
+
     async def close(self) -> None:
         await self._client.close()
 
@@ -156,6 +189,29 @@ class ChatEndpoint:
         except (ModelError, ValueError):
             return {}
         return value if isinstance(value, Mapping) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerHere:
+    """A model server on this machine, with the names of its models."""
+
+    program: str
+    address: str
+    models: tuple[str, ...]
+
+
+async def servers_here() -> list[ServerHere]:
+    """The model servers at their usual ports of this machine. They are asked for their models, and sent nothing."""
+
+    async def look(program: str, port: int) -> ServerHere:
+        address = f"http://127.0.0.1:{port}/v1"
+        try:
+            return ServerHere(program, address, await ChatEndpoint(address, "").listed(1.0))
+        except ModelError:
+            return ServerHere(program, address, ())
+
+    found = await asyncio.gather(*(look(program, port) for program, port in LOCAL_SERVERS.items()))
+    return [each for each in found if each.models]
 
 
 def entry_of(listed: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:

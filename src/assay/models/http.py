@@ -131,7 +131,8 @@ class EndpointClient:
                 problem, response_text = response.problem, ""
                 absent += response.absent
                 if absent == self.connect_attempts > 0:
-                    raise self.error(f"{problem}; gave up after {attempts} tries")
+                    tries = f"; gave up after {attempts} tries" if attempts > 1 else ": is it running there?"
+                    raise self.error(f"{problem}{tries}")
             elif response.status in RETRIED and not is_final(response):
                 problem, response_text = self._refusal(response.status), response.text
                 wait = retry_after(response.headers, datetime.now(UTC))
@@ -188,7 +189,7 @@ class EndpointClient:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise self.error("shows a certificate that is not trusted here: check `ca_bundle`") from None
             absent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            return ConnectionFailure(f"could not be reached ({type(error).__name__})", absent)
+            return ConnectionFailure("could not be reached" + ("" if absent else f" ({type(error).__name__})"), absent)
         except zlib.error:
             return ConnectionFailure("sent what cannot be unpacked")
 

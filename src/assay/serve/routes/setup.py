@@ -11,6 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException
 from pydantic import Field, SecretStr, StringConstraints
 
+from assay.models.endpoint import ServerHere
 from assay.serve.routes.bases import JobView, begin_job, target_base
 from assay.serve.routes.runs import SuggestionsResponse
 from assay.serve.schemas import NOT_BLANK, ErrorResponse, Name, RequestModel, ResponseModel, error_responses
@@ -39,6 +40,10 @@ class ModelTestResponse(ResponseModel):
     """What the endpoint can do, a sentence each."""
 
     lines: tuple[str, ...]
+
+
+class ModelsHereResponse(ResponseModel):
+    servers: tuple[ServerHere, ...]
 
 
 SettingValue = bool | int | float | Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)]
@@ -80,6 +85,14 @@ def model_connection(server: CurrentServer, who: Administrator) -> ModelConnecti
 def preview_model(given: ModelRequest, server: CurrentServer, who: Administrator) -> ModelConnection:
     """What would be sent to which machine with this model. Nothing is sent and nothing is changed."""
     return server.workspace.setup.connection(_proposed(given), shared=server.signs_in)
+
+
+@setup_router.post("/here")
+async def models_here(server: CurrentServer, who: Administrator) -> ModelsHereResponse:
+    """The model servers at the usual ports of this machine (Ollama, LM Studio, llama.cpp, vLLM), with their models. They are
+    sent nothing."""
+    found = await server.background.run(server.workspace.setup.servers_here())
+    return ModelsHereResponse(servers=tuple(found))
 
 
 @setup_router.post("/test")

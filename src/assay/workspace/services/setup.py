@@ -34,7 +34,8 @@ from assay.core.settings import (
 )
 from assay.governance.reviewing import parse_policy, parse_reviewers
 from assay.models import factory
-from assay.models.capability import describe_capability
+from assay.models.capability import Checkable, describe_capability
+from assay.models.endpoint import ServerHere, servers_here
 from assay.models.http import SAID
 from assay.models.llm import Role
 from assay.store import facts
@@ -212,6 +213,11 @@ class Setup(Service):
             tuple(name for each in CONNECTION if (name := f"{PREFIX}{each.upper()}") in os.environ),
         )
 
+    @staticmethod
+    async def servers_here() -> list[ServerHere]:
+        """The model servers at their usual ports of this machine, looked for when a person sets a model up."""
+        return await servers_here()
+
     async def test(self, proposed: ProposedModel, agreed: Sequence[str] = (), *, shared: bool = False) -> list[str]:
         """Try an endpoint: what it can do, in words. Only test sentences are sent, and only where that was agreed to. Nothing
         of an error's text is told where the workspace is shared: what has never answered as a model may be anything."""
@@ -219,9 +225,10 @@ class Setup(Service):
         self._require_agreement(factory.model_hosts(settings, local=shared), agreed)
         tried = replace(self.context, settings=settings)
         try:
-            can = await Models(tried).capability(
-                factory.llm_for(settings, settings.llm_model), settings.llm_model, anew=True
-            )
+            llm = factory.llm_for(settings, settings.llm_model)
+            if isinstance(llm, Checkable):
+                await llm.check()
+            can = await Models(tried).capability(llm, settings.llm_model, anew=True)
         except ModelError as error:
             told = str(error).partition(SAID)[0] if shared else str(error)
             raise ModelError(hider(settings)(told)) from None

@@ -4,6 +4,14 @@ import { del, get, post, put } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
 import { afterTyping, bullets, button, check, confirm, failed, field, icon, loading, note, spinner } from "../lib/ui.js";
 
+const PROVIDERS = {
+  OpenAI: "https://api.openai.com/v1",
+  Anthropic: "https://api.anthropic.com/v1",
+  Mistral: "https://api.mistral.ai/v1",
+  Groq: "https://api.groq.com/openai/v1",
+  OpenRouter: "https://openrouter.ai/api/v1",
+};
+
 /** The form, for an administrator. `changed()` hears when another model is asked from now on, or none. */
 export function modelForm(/** @type {App} */ app, changed = () => {}) {
   const holder = el("div", { class: "model-form" }, loading());
@@ -19,7 +27,7 @@ export function modelForm(/** @type {App} */ app, changed = () => {}) {
   }
 
   function draw(/** @type {ModelConnection} */ now) {
-    const address = el("input", { type: "url", value: now.address, placeholder: "http://127.0.0.1:11434/v1", autocomplete: "off", required: true });
+    const address = el("input", { type: "url", value: now.address, placeholder: "http://127.0.0.1:11434/v1", list: "providers", required: true });
     const model = el("input", { type: "text", value: now.model, placeholder: "the name that the endpoint gives it", autocomplete: "off", required: true });
     const key = el("input", { type: "password", autocomplete: "off", placeholder: now.has_key ? "kept as it is" : "none" });
     const leaves = el("div", { class: "recipients", role: "status" });
@@ -29,6 +37,20 @@ export function modelForm(/** @type {App} */ app, changed = () => {}) {
     const agreed = new Set();
     let asked = "";
     for (const each of [address, model, key]) each.disabled = fixed;
+    const here = el("div", { class: "actions", role: "status" });
+    if (!fixed && !now.model) look();
+
+    /** Offer the models that run on this machine. */
+    async function look() {
+      const { servers } = await post("/api/model/here").catch(() => ({ servers: [] }));
+      fill(here, ...servers.flatMap((/** @type {ServerHere} */ at) => at.models.map((name) => {
+        const choose = () => {
+          [address.value, model.value] = [at.address, name];
+          preview();
+        };
+        return button(`${name} (${at.program})`, { on: choose });
+      })));
+    }
 
     const request = () => ({ address: address.value.trim(), model: model.value.trim(), key: key.value, agree: [...agreed] });
 
@@ -92,6 +114,8 @@ export function modelForm(/** @type {App} */ app, changed = () => {}) {
     fill(
       holder,
       fixed ? note("", "info", `The environment of the server sets ${named.join(", ")}: that is changed there.`) : null,
+      here,
+      el("datalist", { id: "providers" }, Object.entries(PROVIDERS).map(([name, at]) => el("option", { value: at }, name))),
       el(
         "div",
         { class: "fields" },
