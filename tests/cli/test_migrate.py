@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from s3_server import content, new_bucket
 from terminal import Typed
 
+from assay.cli import migrate
 from assay.core.settings import load_settings
 from assay.store.blobs import FolderBlobs
 from assay.workspace.facade import Workspace, open_workspace
@@ -23,12 +25,43 @@ def test_the_index_moves_and_searches_find_the_same(noted: Workspace, typed: Typ
     assert list(place.glob("*.lance")) and not list((noted.path / "index").glob("*.lance"))
     assert json.loads(typed("search", "orpiment", "--json").out) == before
     again = typed("migrate", "--index", f"lance:{place}")
-    assert again.code == 2 and "there already" in again.err
+    assert again.code == 0 and "there already" in again.out
 
 
-def test_one_thing_moves_at_a_time(noted: Workspace, typed: Typed):
+def test_a_move_says_what_to_move_and_what_stays(noted: Workspace, typed: Typed, tmp_path: Path):
     assert typed("migrate").code == 2
-    assert typed("migrate", "--to", "file", "--index", "lance").code == 2
+    done = typed("migrate", "--index", f"lance:{tmp_path / 'i'}", "--blobs", tmp_path / "b")
+    assert done.code == 0 and "originals;" in done.out and "passages of" in done.out and "stay: assay.toml" in done.out
+    assert typed("search", "orpiment").code == 0 and typed("doctor").code == 0
+
+
+@pytest.mark.parametrize("at", ["_copied", "write_settings", "_deleted", "_keep"])
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_a_move_that_is_killed_goes_on_with_the_same_command(
+    noted: Workspace, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, before: bool
+):
+    found = json.loads(typed("search", "orpiment", "--json").out)
+    index, blobs = tmp_path / "i", tmp_path / "b"
+    command = ("migrate", "--index", f"lance:{index}", "--blobs", blobs)
+    calls, real = iter(range(100)), getattr(migrate, at)
+
+    def killed(*given: Any, **named: Any) -> Any:
+        last = next(calls) == 1
+        if last and before:
+            raise KeyboardInterrupt
+        result = real(*given, **named)
+        if last:
+            raise KeyboardInterrupt
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, at, killed)
+        assert typed(*command).code != 0
+    assert json.loads(typed("search", "orpiment", "--json").out) == found
+    assert typed(*command).code == 0 and json.loads(typed("search", "orpiment", "--json").out) == found
+    assert list(index.glob("*.lance")) and not list((noted.path / "index").glob("*.lance"))
+    assert not [path for path in (noted.path / "originals").rglob("*") if path.is_file()]
+    assert not (noted.path / migrate.MOVES).exists() and typed("doctor").code == 0
 
 
 @pytest.mark.long
@@ -73,9 +106,9 @@ def test_originals_move_and_are_read_backed_up_and_erased_there(
     assert document is not None
     before = noted.documents.original(document)
     moved = json.loads(typed("migrate", "--blobs", to, "--json").out)
-    assert moved == {"to": to, "originals": len(others) + 1, "left": 0}
+    assert moved["moved"] == {"blobs": {"originals": len(others) + 1, "left": 0}}
     assert before and not [path for path in own.rglob("*") if path.is_file()]
-    assert typed("migrate", "--blobs", to).code == 2
+    assert "there already" in typed("migrate", "--blobs", to).out
     with open_workspace(noted.path) as opened:
         assert opened.documents.original(document) == before
         blobs = opened.context.blobs

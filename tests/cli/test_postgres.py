@@ -6,13 +6,16 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from older_schema import BEFORE_MARKS
 from postgres_server import new_database
+from s3_server import content, new_bucket
 from sqlalchemy import select
 from terminal import Typed
 
+from assay.cli import migrate
 from assay.core.access import LOCAL
 from assay.core.errors import StoreError, UserError
 from assay.core.events import Asked, Stopped, StopReason
@@ -46,6 +49,8 @@ async def test_state_is_moved_to_a_server_and_back_and_stays_the_same(noted: Wor
     file = open_store(tmp_path / "state.db", create=True)
     move_state(server, file)
     assert digests(file) == before
+    assert move_state(server, file)["records"] > 5 and digests(file) == before, "of a move that was interrupted"
+    records.begin(server, "user")
     with pytest.raises(UserError, match="has a workspace in it already"):
         move_state(server, file)
     for store in (server, file):
@@ -105,7 +110,7 @@ def test_writers_at_the_same_time_keep_one_chain_and_lose_nothing():
 def test_the_command_moves_the_state_and_everything_goes_on(noted: Workspace, typed: Typed):
     asked = json.loads(typed("ask", "Where is orpiment ground?", "--json").out.splitlines()[0])["run"]
     done = typed("migrate", "--to", new_database(), "--json")
-    assert done.code == 0 and json.loads(done.out)["rows"]["records"] > 5
+    assert done.code == 0 and json.loads(done.out)["moved"]["state"]["rows"]["records"] > 5
     assert asked in typed("runs").out and "No fault was found." in typed("verify").out
     assert "postgres:@" not in typed("config", "show").out  # an address may have a password in it
     checked = typed("doctor")
@@ -134,13 +139,44 @@ def test_the_command_moves_the_index_to_the_server_and_searches_go_on(noted: Wor
     assert typed("migrate", "--to", new_database()).code == 0
     before = json.loads(typed("search", "orpiment", "--json").out)
     done = typed("migrate", "--index", "postgres", "--json")
-    assert done.code == 0 and sum(json.loads(done.out)["passages"].values()) > 2
+    assert done.code == 0 and sum(json.loads(done.out)["moved"]["index"]["passages"].values()) > 2
     assert json.loads(typed("search", "orpiment", "--json").out)[0]["document"] == before[0]["document"]
     assert "pgvector" in typed("doctor").out
     refused = typed("migrate", "--to", "file", "--delete-source")
-    assert refused.code == 2 and "assay migrate --index lance" in refused.err
+    assert refused.code == 2 and "--index lance" in refused.err
     assert typed("migrate", "--index", "lance").code == 0
     assert json.loads(typed("search", "orpiment", "--json").out) == before
+
+
+@pytest.mark.parametrize("at", ["_copied", "write_settings", "_deleted", "_keep"])
+def test_everything_moves_there_and_back_with_one_command_each_killed_in_between(
+    noted: Workspace, typed: Typed, monkeypatch: pytest.MonkeyPatch, at: str
+):
+    address, bucket = new_database(), new_bucket()
+    there = ("migrate", "--to", address, "--index", "postgres", "--blobs", bucket)
+    back = ("migrate", "--to", "file", "--index", "lance", "--blobs", "folder", "--delete-source")
+    typed("ask", "Where is orpiment ground?")
+    found = json.loads(typed("search", "orpiment", "--json").out)
+    for command in (there, back):
+        for number in range(3):  # state, index and originals
+            calls, real = iter(range(100)), getattr(migrate, at)
+
+            def killed(*given: Any, calls: Any = calls, real: Any = real, last: int = number, **named: Any) -> Any:
+                result = real(*given, **named)
+                if next(calls) == last:
+                    raise KeyboardInterrupt
+                return result
+
+            with monkeypatch.context() as patch:
+                patch.setattr(migrate, at, killed)
+                typed(*command)
+            assert json.loads(typed("search", "orpiment", "--json").out)[0]["document"] == found[0]["document"]
+        assert typed(*command).code == 0
+        assert not (noted.path / migrate.MOVES).exists() and typed("doctor").code == 0
+        assert "No fault was found." in typed("verify").out
+    assert json.loads(typed("search", "orpiment", "--json").out) == found and not content(bucket)
+    with pytest.raises(UserError, match="There is no workspace in the database"):
+        open_store(address, create=False)
 
 
 def test_a_server_that_is_not_there_is_said_in_one_line(typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -29,7 +29,7 @@ COMMANDS = {
     "chat": "chat", "synthesise": "synthesise", "synthesize": "synthesise", "serve": "serve", "worker": "serve",
     "mcp": "serve", "review": "review", "runs": "runs", "feedback": "runs", "trace": "runs", "replay": "runs",
     "diff": "runs", "recheck": "runs", "resume": "ask", "verify": "audit", "export": "audit", "report": "audit",
-    "monitor": "audit", "doctor": "doctor", "backup": "workspace", "restore": "workspace", "migrate": "workspace",
+    "monitor": "audit", "doctor": "doctor", "backup": "workspace", "restore": "workspace", "migrate": "migrate",
 }  # fmt: skip
 HIDDEN = frozenset({"synthesize"})  # American spelling
 # Commands of commands: each is the `app` of the module of its name.

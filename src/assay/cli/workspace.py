@@ -1,8 +1,7 @@
-"""`assay workspace`, `assay migrate`, `assay backup`, `assay restore`: a workspace as a whole, and where its parts are kept."""
+"""`assay workspace`, `assay backup`, `assay restore`: a workspace as a whole."""
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tomllib
 from fnmatch import fnmatch
@@ -19,20 +18,18 @@ from assay.core.errors import UserError
 from assay.core.settings import FILE, keys_written_in, load_settings, secret, write_settings
 from assay.governance.backup import restore as unpack
 from assay.models.factory import embedder_setting
-from assay.workspace.facade import STATE, has_workspace
-from assay.workspace.facade import Workspace as Opened
+from assay.workspace.facade import has_workspace
 from assay.workspace.stored import SCHEME, former_states
 
 # Everything Assay puts into a workspace. Only these are deleted, the state last, so that a second attempt can finish.
 FOLDERS = ("index", "originals", "uploads", "evaluations")
 FILES = (
     "cache.db", "cache.db-*", "assay.toml", f".b{'[0-9a-f]' * 16}.lock", ".migration.lock", ".serve.lock", ".serve.token",
-    ".audit.lock", ".originals.lock", "audit.key", "llm.key",
+    ".audit.lock", ".originals.lock", ".moving", "audit.key", "llm.key",
     "state-version-*.bak", "state-version-*.part", "state.db-*", "state.db",
 )  # fmt: skip
 
 LOCK = ".serve.lock"
-TO_FILE, TO_FOLDER = "file", "folder"
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -108,63 +105,6 @@ def _emptied(folder: Path) -> list[str]:
     return sorted(item.name for item in folder.iterdir())
 
 
-def migrate(
-    to: Annotated[str, typer.Option(help="Move the state: postgresql://… for a server, or `file`.")] = "",
-    index: Annotated[str, typer.Option(help="Move the search index: a value of the setting `index`.")] = "",
-    blobs: Annotated[
-        str, typer.Option(help="Move the stored originals: a PATH, s3://BUCKET/PREFIX, or `folder` for the workspace.")
-    ] = "",
-    delete_source: Annotated[
-        bool | None,
-        typer.Option(
-            "--delete-source/--keep-source",
-            help="With `--to file`: delete the state from the server, or keep it there as a copy that erasures do not reach.",
-        ),
-    ] = None,
-    workspace: Workspace = None,
-    json: Json = False,
-) -> None:
-    """Move runs, records and accounts to another database, the search index to another engine, or stored originals.
-
-    State: all rows are copied in one transaction and compared; if anything fails, nothing has moved. Index: passages and
-    vectors are copied and compared, nothing is embedded again. Originals: each copy is read again and compared with its
-    digest. A move of the index or of originals that was interrupted goes on where it stopped. Stop servers first.
-    """
-    if [bool(to), bool(index), bool(blobs)].count(True) != 1:
-        raise UserError(
-            "Say what to move: the state with `--to ADDRESS`, the search index with `--index ENGINE`, or the stored "
-            "originals with `--blobs PLACE`."
-        )
-    if to == TO_FILE and delete_source is None:
-        raise UserError(
-            "After the move the database still has everything, and erasures do not reach it. Say --delete-source to delete it "
-            "there, or --keep-source to keep it as a copy."
-        )
-    with open_workspace(workspace) as opened:
-        folder = opened.path
-        with server_lock(folder, UserError("A server is using this workspace. Stop it, then move.")):
-            if blobs:
-                moved, left = _move_originals(opened, "" if blobs == TO_FOLDER else blobs)
-                data = {"to": blobs, "originals": moved, "left": left}
-                stay = f" {left:,} are still at the former place: other workspaces may use them." if left else ""
-                words = f"Moved {moved:,} originals; each copy was compared with its digest.{stay}"
-            elif index:
-                moved = asyncio.run(_move_index(opened, index))
-                data = {"to": index, "passages": moved}
-                many = f"{sum(moved.values()):,} passages of {len(moved)} knowledge bases"
-                words = f"Moved {many}; both copies were equal."
-            else:
-                moved = _move_state(opened, to, delete_source=bool(delete_source))
-                data = {"to": TO_FILE if to == TO_FILE else "postgresql", "rows": moved}
-                kept = " The former file is kept as state-version-moved.bak."
-                if to == TO_FILE:
-                    kept = " They were deleted from the server." if delete_source else f" {KEPT_ON_SERVER}"
-                words = f"Moved {sum(moved.values()):,} rows in {len(moved)} tables; both copies are equal.{kept}"
-    if to and to != TO_FILE:  # an erasure deletes copies with this name
-        (folder / STATE).rename(folder / "state-version-moved.bak")
-    print_result(json, data, [words])
-
-
 def server_lock(folder: Path, taken: UserError) -> BaseFileLock:
     """A lock for one server per workspace: two would both resume the runs that were interrupted with a third."""
     lock = FileLock(folder / LOCK)
@@ -173,32 +113,6 @@ def server_lock(folder: Path, taken: UserError) -> BaseFileLock:
     except Timeout:
         raise taken from None
     return lock
-
-
-KEPT_ON_SERVER = "The server keeps a copy of everything: erasures do not reach it, and name it."
-
-
-def _move_state(opened: Opened, to: str, *, delete_source: bool) -> dict[str, int]:
-    if opened.settings.index == "postgres":
-        raise UserError("The search index is in the same database. Move it first: `assay migrate --index lance`.")
-    moved = opened.records.move_state("" if to == TO_FILE else to)
-    write_settings(opened.path, {"state": "" if to == TO_FILE else to})
-    if to == TO_FILE and delete_source:
-        opened.records.delete_former_state()  # last: until the setting is changed, it is the one in use
-    return moved
-
-
-async def _move_index(opened: Opened, index: str) -> dict[str, int]:
-    moved = await opened.records.copy_indexes(index)
-    write_settings(opened.path, {"index": index})
-    await opened.records.drop_indexes()  # last: until the setting is changed, the former index is the one in use
-    return moved
-
-
-def _move_originals(opened: Opened, place: str) -> tuple[int, int]:
-    moved = opened.records.copy_originals(place)
-    write_settings(opened.path, {"blobs": place})
-    return moved, opened.records.drop_originals()  # last, as above
 
 
 IN_THE_FOLDER = {"state": "", "index": "lance", "blobs": ""}  # where a setting leaves that part of a workspace

@@ -294,10 +294,14 @@ def claim(folder: Path, *, state_elsewhere: bool = False) -> None:
 
 def move_state(source: Store, target: Store) -> dict[str, int]:
     """Copy the whole state to an empty database and compare both. Nobody writes to either meanwhile; if anything fails,
-    the target stays empty. Returns the number of rows by table."""
+    the target stays empty. A target that has the same rows, of a move that was interrupted, is left as it is. Returns the
+    number of rows by table."""
     with source.write() as reading, target.write() as writing:
-        filled = [table.name for table in schema.schema.sorted_tables if table is not schema.facts]
-        if any((writing.scalar(select(func.count()).select_from(schema.schema.tables[name])) or 0) for name in filled):
+        tables = [table for table in schema.schema.sorted_tables if table is not schema.facts]
+        there = {table.name: writing.scalar(select(func.count()).select_from(table)) or 0 for table in tables}
+        if any(there.values()):
+            if all(table_digest(reading, table) == table_digest(writing, table) for table in tables):
+                return there
             raise UserError("The database to move to has a workspace in it already. Choose an empty one.")
         writing.execute(delete(schema.facts))
         copied = copy_rows(reading, writing)

@@ -43,6 +43,7 @@ def load_openvino() -> ModuleType:
     """The openvino package without its converter. Importing the converter imports `openvino_telemetry`, and is slow."""
     with _importing:
         if "openvino" not in sys.modules:
+            os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")  # it would leave a perf-PID.map in the temporary folder
             hidden = CONVERTER not in sys.modules
             if hidden:
                 sys.modules[CONVERTER] = None  # pyright: ignore[reportArgumentType]  # python's way to say "cannot be imported"

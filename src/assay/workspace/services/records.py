@@ -13,6 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import SecretStr
 from sqlalchemy import Engine, make_url, select
 
 from assay.core.access import Base, Principal, Scope
@@ -303,15 +304,15 @@ class Records(Service):
             finally:
                 target.close()
 
-    def delete_former_state(self) -> None:
-        """Delete the state from the server where it was when this workspace was opened."""
-        former = secret(self.settings.state)
-        delete_state(self.store)
-        now = open_store(state_address(self.context.path, ""), create=False)
-        try:
-            erasure.forget_backup(now, masked_address(former))
-        finally:
-            now.close()
+    def delete_former_state(self, former: str) -> None:
+        """Delete the state from the server where it was. One that is gone already is no fault."""
+        with suppress(Missing):
+            store = open_store(state_address(self.context.path, secret(SecretStr(former))), create=False)
+            try:
+                delete_state(store)
+            finally:
+                store.close()
+        erasure.forget_backup(self.store, masked_address(secret(SecretStr(former))))
 
     def _writer_locks(self) -> dict[str, Path]:
         bases = grants.with_distinct_names(grants.every_base(self.store), self.principal.id)
