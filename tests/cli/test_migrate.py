@@ -86,6 +86,7 @@ def test_a_restored_backup_does_not_use_the_index_of_the_workspace_it_was_made_o
     done = typed("restore", tmp_path / "all.tar.gz", "--workspace", again)
     assert done.code == 0 and "assay reindex" in done.out
     assert load_settings(again).index == "lance"
+    assert "`assay reindex` builds it" in typed("search", "orpiment", "--workspace", again).err
     assert typed("reindex", "--workspace", again).code == 0
     assert json.loads(typed("search", "orpiment", "--json", "--workspace", again).out)
 

@@ -533,7 +533,7 @@ def test_keys_are_not_taken_from_an_address(tmp_path: Path):
 
 async def test_an_index_exists_from_its_creation_until_it_is_dropped(engine: IndexEngine):
     assert not engine.exists("b")
-    with pytest.raises(UserError, match="no search index yet"):
+    with pytest.raises(UserError, match="assay reindex"):
         await engine.open("b", DIM)
     index = await engine.open("b", DIM, create=True)
     assert engine.exists("b") and not engine.exists("c")

@@ -141,7 +141,9 @@ def test_the_draft_of_a_run_that_waits_for_a_reviewer_is_not_told():
     waiting = drafted.then(AwaitingReview(draft, seal_of(drafted, draft), ("high stakes",)))
     told = difference(run(), waiting, TITLES)
     assert "secret draft" not in repr(told).lower()
-    assert Change("state", "delivered", "waits for a reviewer") in part(run(), waiting, "answer").changed
+    assert part(run(), waiting, "answer").changed == (Change("state", "delivered", "waits for a reviewer"),)
+    assert part(run(), waiting, "claims").changed == (Change("claims", "1 delivered", "waits for a reviewer"),)
+    assert part(waiting, waiting, "claims").same
 
 
 def test_a_terminal_shows_what_is_the_same_in_a_line_and_what_differs_below():

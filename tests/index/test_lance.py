@@ -244,7 +244,7 @@ async def test_another_number_of_dimensions_is_refused_with_a_remedy(tmp_path):
 
 
 async def test_an_index_that_is_not_there_is_a_matter_for_the_person(tmp_path):
-    with pytest.raises(UserError, match="no search index yet"):
+    with pytest.raises(UserError, match="assay reindex"):
         await open_index(Folder(tmp_path), "b", DIM, create=False)
 
 

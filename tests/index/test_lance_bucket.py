@@ -76,7 +76,7 @@ async def test_a_reader_of_a_table_that_is_made_anew_finds_the_new_rows(tmp_path
     reader = await engine.open("b", DIM, create=True)
     await reader.upsert([row("old")])
     await engine.drop("b")
-    with pytest.raises(UserError, match="no search index yet"):
+    with pytest.raises(UserError, match="assay reindex"):
         await reader.count(EVERYTHING)
     await (await engine.open("b", DIM, create=True)).upsert([row("new")])
     assert await reader.ids() == ["new"]

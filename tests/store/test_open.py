@@ -7,7 +7,7 @@ from older import older
 from sqlalchemy import Connection, inspect, text, update
 
 from assay.core.access import LOCAL
-from assay.core.errors import StoreError, UserError
+from assay.core.errors import StoreError, Unwritable, UserError
 from assay.store.access import grants
 from assay.store.database import MIGRATIONS, Store, open_store, version_of
 from assay.store.schema import VERSION, facts
@@ -104,3 +104,17 @@ def test_what_a_workspace_of_version_3_held_is_still_there_and_still_refers_to_w
         assert connection.execute(text("PRAGMA foreign_key_check")).all() == []
     with pytest.raises(StoreError), store.write() as connection:
         connection.execute(text("DELETE FROM bases"))  # the documents of a base still hold on to it
+
+
+def test_a_file_in_a_folder_that_cannot_be_written_to_is_read_and_a_write_says_what_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    open_store(tmp_path / "state.db", create=True).close()
+    tmp_path.chmod(0o500)
+    monkeypatch.setattr("assay.store.sqlite.os.access", lambda *_: False)  # root may write everywhere
+    store = open_store(tmp_path / "state.db", create=False)
+    assert grants.every_base(store) == []
+    with pytest.raises(Unwritable, match="only searches work"):
+        grants.create_base(store, "again", LOCAL)
+    store.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["state.db"]

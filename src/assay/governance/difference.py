@@ -63,8 +63,8 @@ def difference(a: Run, b: Run, titles: Mapping[str, str]) -> Difference:
             _keyed("plan", _plan(a), _plan(b)),
             _keyed("searches", _searches(a), _searches(b)),
             _keyed("evidence", _evidence(a, titles), _evidence(b, titles)),
-            _keyed("claims", _claims(a, titles), _claims(b, titles)),
-            _values("answer", _answer(a), _answer(b)),
+            _delivered_claims(a, b, titles),
+            _values("answer", _answer(a, beside=b), _answer(b, beside=a)),
             _values("cost", _cost(a), _cost(b)),
         ),
     )
@@ -147,6 +147,14 @@ def _quoted(each: Evidence, titles: Mapping[str, str]) -> str:
     return f"{titles.get(each.quote.doc_id) or each.quote.doc_id}: “{shown}”"
 
 
+def _delivered_claims(a: Run, b: Run, titles: Mapping[str, str]) -> DifferencePart:
+    """Claims are compared if both answers were delivered; what is held is not shown as missing."""
+    if a.answer and b.answer:
+        return _keyed("claims", _claims(a, titles), _claims(b, titles))
+    states = [f"{len(run.answer.claims)} delivered" if run.answer else _answer(run, run)["state"] for run in (a, b)]
+    return _values("claims", {"claims": states[0]}, {"claims": states[1]})
+
+
 def _claims(run: Run, titles: Mapping[str, str]) -> KeyedItems:
     """The delivered claims, by their words, with verdicts and sources."""
     from_where = {each.key: titles.get(each.quote.doc_id) or each.quote.doc_id for each in run.evidence}
@@ -163,10 +171,12 @@ def _verdict(claim: Claim, from_where: Mapping[str, str]) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _answer(run: Run) -> dict[str, str]:
+def _answer(run: Run, beside: Run) -> dict[str, str]:
     answer = run.answer
     if answer is None:
         return {"state": "waits for a reviewer" if run.held else "rejected" if run.rejected else "not delivered"}
+    if beside.answer is None:
+        return {"state": "delivered"}
     return {
         "state": "delivered",
         "outcome": answer.outcome.value,

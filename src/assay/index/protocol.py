@@ -17,7 +17,7 @@ from assay.core.types import Hit, Row
 from assay.index.encoding import hit_of
 from assay.index.filters import Eq, Filter, matches
 
-NO_INDEX = "This knowledge base has no search index yet. Add documents to it first."
+NO_INDEX = "This knowledge base has no search index. `assay reindex` builds it, and `assay add PATH` adds documents."
 
 
 class Index(Protocol):

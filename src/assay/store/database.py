@@ -138,7 +138,10 @@ FAILURES: tuple[tuple[tuple[str, ...], Callable[[str], AssayError]], ...] = (
     (("connection",), lambda words: StoreError(f"The database that `state` names cannot be reached: {words}.")),
     (
         ("readonly", "unable to open"),
-        lambda _: Unwritable("The workspace cannot be written to. Check the permissions of its folder."),
+        lambda _: Unwritable(
+            "The workspace cannot be written to, so that only searches work: everything else is recorded. Check the "
+            "permissions of its folder."
+        ),
     ),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -22,7 +23,12 @@ LOOK = 0.05  # seconds between two looks at whether the file has changed
 
 def engine_for(path: Path) -> Engine:
     """The engine of a database file, with the settings required for durability and erasure."""
-    address = URL.create("sqlite", database=str(path))  # a path may contain any character, even a question mark
+    log = path.with_name(f"{path.name}-wal")
+    # In a folder that cannot be written to, no log can be made beside the file. Without one it is as it was closed.
+    fixed = path.exists() and not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
+    # A path may contain any character, even a question mark.
+    named = f"{path.absolute().as_uri()}?immutable=1" if fixed else str(path)
+    address = URL.create("sqlite", database=named, query={"uri": "true"} if fixed else {})
     engine = create_engine(
         address, connect_args={"timeout": 60.0, "check_same_thread": False}, pool_size=16, max_overflow=64
     )
@@ -30,7 +36,8 @@ def engine_for(path: Path) -> Engine:
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # transactions are begun only below
-        _use_write_ahead_log(connection)
+        if not fixed:
+            _use_write_ahead_log(connection)
         for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
