@@ -129,6 +129,13 @@ GUARDS = (
         "tests/serve/test_mcp.py::test_of_an_answer_that_is_held_an_agent_hears_that_it_waits_for_a_reviewer",
     ),
     Guard(
+        "JSON is not compressed for a page from elsewhere",
+        "serve/compressed.py",
+        'headers.get("sec-fetch-site") in FOREIGN',
+        "False",
+        "tests/serve/test_page_bundle.py::test_a_page_from_elsewhere_cannot_learn_from_lengths",
+    ),
+    Guard(
         "a message of the log is one line",
         "serve/process.py",
         "record.message = printable_name(record.message)",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 import pytest
 from serving import Served
@@ -75,27 +74,3 @@ def test_every_kind_reaches_the_page_and_every_event_comes_described(serve: Serv
         run = client.post("/api/ask", json={"question": "How many litres does the kettle hold?"}).json()["id"]
         for event in client.get(f"/api/runs/{run}/events", params={"format": "json"}).json()["events"]:
             assert event["kind"] in KINDS and event["title"] and event["family"] in set(Family)
-
-
-def scripts_for_asking() -> set[Path]:
-    """The frame, the screen for asking, and what they import."""
-    seen: set[Path] = set()
-    waiting = [WEB / name for name in ("app.js", "screens/ask.js")]
-    while waiting:
-        script = waiting.pop().resolve()
-        if script not in seen:
-            seen.add(script)
-            waiting += [script.parent / each for each in re.findall(r'from "(\.[^"]+)"', script.read_text())]
-    return seen
-
-
-def test_the_screen_for_asking_is_small() -> None:
-    """What a browser fetches before the first question."""
-    files = [*scripts_for_asking(), WEB / "theme.js", *(WEB / "styles").glob("*.css"), WEB / "index.html"]
-    assert sum(file.stat().st_size for file in files) < 300_000
-
-
-def test_the_scripts_for_asking_are_fetched_at_once_not_one_after_the_other() -> None:
-    preloaded = re.findall(r'rel="modulepreload" href="/static/([^"]+)"', (WEB / "index.html").read_text())
-    needed = {str(each.relative_to(WEB.resolve())) for each in scripts_for_asking()} - {"app.js"}
-    assert sorted(preloaded) == sorted(needed)

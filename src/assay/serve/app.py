@@ -18,6 +18,7 @@ from assay import __version__
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
 from assay.serve import housekeeping, openai_chat
 from assay.serve import mcp_tools as mcp
+from assay.serve.compressed import CompressedJson
 from assay.serve.guard import COOKIE, OPEN, SAFE, HttpMethodsMiddleware, RequestGuard, allowed_methods, error_reply
 from assay.serve.housekeeping import work
 from assay.serve.metrics import MetricsMiddleware, ServerMetrics
@@ -93,6 +94,7 @@ def make_app(server: Server) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid)  # pyright: ignore[reportArgumentType]
     app.add_exception_handler(HTTPException, _http_error)  # pyright: ignore[reportArgumentType]
     app.add_exception_handler(Exception, _broke_down)
+    app.add_middleware(CompressedJson)
     app.add_middleware(HttpMethodsMiddleware)
     app.add_middleware(RequestGuard, server=server)
     if server.workspace.settings.metrics:

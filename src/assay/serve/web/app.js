@@ -126,7 +126,8 @@ async function show() {
     if (own === turn) leave = clean ?? null;
     else await clean?.();
   } catch (problem) {
-    if (own === turn && problem?.status !== 401) fill(root, failed(problem, show));
+    // What the server did not say may be the page's own fault, and goes away with it: an upgrade has other scripts.
+    if (own === turn && problem?.status !== 401) fill(root, failed(problem, "status" in Object(problem) ? show : () => location.reload()));
     if (!("status" in Object(problem))) console.error(problem);
   } finally {
     clearTimeout(waiting);
