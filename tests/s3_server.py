@@ -56,8 +56,20 @@ def put(address: str, data: bytes) -> None:
     _client().put_object(Bucket=name, Key=key, Body=data)
 
 
+@functools.cache
 def _client() -> Any:
     at = _server()
     import boto3
 
     return boto3.client("s3", endpoint_url=at, region_name="us-east-1")
+
+
+def delete(address: str) -> None:
+    name, _, key = address.removeprefix("s3://").partition("/")
+    _client().delete_object(Bucket=name, Key=key)
+
+
+def copy(address: str, to: str) -> None:
+    name, _, key = address.removeprefix("s3://").partition("/")
+    _, _, target = to.removeprefix("s3://").partition("/")
+    _client().copy_object(Bucket=name, Key=target, CopySource={"Bucket": name, "Key": key})

@@ -15,13 +15,16 @@ from assay.cli.access import warn_if_unknown
 from assay.cli.acting import open_workspace
 from assay.cli.follow import show_forecast
 from assay.cli.options import BaseName, Json, Quiet, Workspace
-from assay.cli.terminal import aside, cells, console, plain, print_json, print_result, wait_for, whole
+from assay.cli.terminal import aside, cells, console, plain, print_json, print_lines, print_result, wait_for, whole
 from assay.core.codec import to_json
+from assay.core.errors import AssayError
 from assay.core.events.describe import count_of
 from assay.core.printable import printable_name
 from assay.ingest.pipeline import Progress
+from assay.ingest.places import open_place
 from assay.ingest.readiness import FileReport, Readiness
 from assay.ingest.sources import find_sources, source_from_stdin
+from assay.workspace.types import Synced
 
 T = TypeVar("T")
 Ocr = Annotated[
@@ -82,21 +85,79 @@ def add(
 
 
 def sync(
-    folder: Annotated[Path, typer.Argument(help="The folder that the knowledge base should agree with.")],
+    place: Annotated[
+        str,
+        typer.Argument(
+            help="The folder that the knowledge base should agree with, or an address: s3://BUCKET/PREFIX, davs://HOST/PATH, …",
+            metavar="FOLDER|URL",
+        ),
+    ],
     base: BaseName = "default",
     workspace: Workspace = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on, and follow changes within seconds, until Ctrl-C.")
+    ] = False,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            help="With --watch: seconds between two looks at what nobody tells of changes, such as a URL.",
+            metavar="SECONDS",
+        ),
+    ] = None,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            help="With --watch: seconds that a file is gone before its document is removed.", metavar="SECONDS"
+        ),
+    ] = None,
     ocr: Ocr = None,
     engine: Engine = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make a knowledge base agree with a folder: add what is new or changed, remove what is gone."""
-    with open_workspace(workspace, create=True, ocr=ocr, ingest_engine=engine) as opened:
-        report, gone = run_with_progress(lambda say: opened.documents.sync(folder, base, say=say), quiet=quiet or json)
+    """Make a knowledge base agree with a folder, a bucket or a server: add what is new or changed, remove what is gone.
+
+    An address must be in the setting `sources_allowed`. Only what has changed there is fetched; a sync that was stopped is
+    carried on by the next one.
+    """
+    flags = {"watch_every": every, "watch_grace": grace}
+    with open_workspace(workspace, create=True, ocr=ocr, ingest_engine=engine, **flags) as opened:
+        if watch:
+            open_place(place, opened.settings).listed()  # an error that a person can mend is told at once
+            wait_for(opened.documents.watch(place, base, tell=_told(json=json, quiet=quiet)))
+            return
+        report, gone = run_with_progress(lambda say: opened.documents.sync(place, base, say=say), quiet=quiet or json)
     if not json:
         show(report, quiet=quiet)
     data = {**to_json(report), "removed": [entry.uri for entry in gone]}
     print_result(json, data, (f"Removed {printable_name(entry.uri)}" for entry in gone))
+
+
+def _told(*, json: bool, quiet: bool) -> Callable[[Synced | AssayError], None]:
+    """Says what each look of a watch came to: with JSON a line for each; a failure only when it begins."""
+    failing, first = "", True
+
+    def tell(what: Synced | AssayError) -> None:
+        nonlocal failing, first
+        if isinstance(what, AssayError):
+            if str(what) != failing:
+                aside().print(plain(f"{what} Trying again."), markup=False)
+            failing = str(what)
+            return
+        failing = ""
+        if what.report is not None and not json:
+            show(what.report, quiet=quiet)
+        if what.report is not None or what.removed:
+            data = {**(to_json(what.report) if what.report else {}), "removed": [entry.uri for entry in what.removed]}
+            if json:
+                print_json(data, indent=None)
+            else:
+                print_lines(*(f"Removed {printable_name(entry.uri)}" for entry in what.removed))
+        if first and not json and not quiet:
+            aside().print(f"Watching {count_of(what.files, 'file')}. Ctrl-C ends it.", markup=False)
+        first = False
+
+    return tell
 
 
 def reindex(

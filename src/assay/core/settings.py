@@ -135,6 +135,23 @@ class Settings(BaseModel):
         "where the original bytes of documents are kept: empty for the folder `originals` of the workspace, a PATH, "
         "or s3://BUCKET/PREFIX",
     )
+    sources_allowed: str = _set(
+        "",
+        "the only addresses that `assay sync` fetches from, and the folders and addresses that a server may watch, separated "
+        "by commas: s3://BUCKET/PREFIX, davs://HOST/PATH, /srv/minutes; empty for none",
+    )
+    sources_logins: SecretStr = _set(
+        NO_SECRET,
+        "names and passwords for these, a line for each: ADDRESS NAME:PASSWORD; or file:PATH, or keyring:SERVICE/NAME "
+        "with such lines",
+    )
+    watch_every: float = _set(60.0, "seconds between two looks at a place that is watched", ge=1, le=86_400)
+    watch_grace: float = _set(
+        60.0,
+        "seconds that a file must be gone from a place that is watched before its document is removed",
+        ge=5,
+        le=86_400,
+    )
     glossary: str = _set(
         "", "a TOML file with measures and names of your own, added to the glossary that comes with Assay"
     )
@@ -342,6 +359,8 @@ def hider(settings: Settings) -> Callable[[str], str]:
         if isinstance(value, SecretStr):
             with suppress(UserError):  # a missing file contains nothing to hide
                 known.add(secret(value).strip())
+                if name == "sources_logins":
+                    known |= {line.partition(" ")[2].partition(":")[2].strip() for line in secret(value).splitlines()}
         elif isinstance(value, str):
             known |= _passwords(value)
     known |= {password for name in PROXIES for password in _passwords(os.environ.get(name, ""))}

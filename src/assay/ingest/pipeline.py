@@ -15,7 +15,7 @@ import io
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,8 +31,9 @@ from assay.core.types import HIDDEN, STDIN, UPLOAD, Document, Passage, Row
 from assay.index.filters import In
 from assay.index.protocol import Index
 from assay.ingest.near_copies import Restricted, held_inside, restricted
-from assay.ingest.parsed import Parsed, Status, Unreadable
+from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
+from assay.ingest.places import is_address, is_below
 from assay.ingest.readiness import FileReport
 from assay.ingest.sources import SourceFile
 from assay.ingest.workers import BATCH, IngestEngine
@@ -85,6 +86,18 @@ class IngestContext:
     fresh: bool = False  # the index was just created, so it has no old rows to delete
     read_again: bool = True  # pending documents that an earlier version read, from their originals
     restricted: list[Restricted] = field(default_factory=list)  # documents that may be in new ones in another form
+    place: Surroundings | None = None  # where the files come from, if they are those of a place
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The files of a place as it listed them: what is not among them is gone from there."""
+
+    address: str
+    files: Mapping[str, SourceFile]  # by location
+
+    def still_says(self, uri: str, sha: str) -> bool:
+        return uri in self.files and self.files[uri].digest() == sha
 
 
 def recipe_of(size: int, overlap: int, embedder: str) -> str:
@@ -166,6 +179,10 @@ async def add_files(
                 continue
             await reading.room()
             try:
+                if (source.listed or 0) > intake.most_bytes:  # it is not fetched for nothing
+                    why = FileLimits(bytes=intake.most_bytes).describe_excess(source.size())
+                    _refuse(intake, source, Unreadable(Status.too_large, why), "", source.size(), tally)
+                    continue
                 size, sha = await asyncio.to_thread(lambda source=source: (source.size(), source.digest()))
                 await reading.settled(source.uri, sha)
                 found = await _compared(intake, source, sha, tally)
@@ -258,9 +275,12 @@ async def _compared(intake: IngestContext, source: SourceFile, sha: str, tally: 
             if known.state == documents.READY:  # the splitter or the embedder has changed, the text has not
                 documents.mark_pending(store, [known.id])
             return _Ready(document, _report(known, "finished"))
+    if known and source.refused and known.state == documents.UNREADABLE and known.digest == sha:
+        tally.done(_report(known, "failed"))
+        return None
     twin = next((entry for entry in documents.with_digest(store, base, sha) if entry.uri != source.uri), None)
     if twin and twin.parser == PARSER:
-        if await asyncio.to_thread(_still_says, twin):
+        if await asyncio.to_thread(_still_says, intake.place, twin):
             documents.retire(store, base, source.uri)  # the previous document at this URI is no longer its content
             why = f"The same content as {twin.uri}; kept once."
             if document_access.label_at(store, base, source.uri) not in {base.id, twin.label}:
@@ -420,9 +440,12 @@ def _refuse(intake: IngestContext, source: SourceFile, found: Unreadable, sha: s
     tally.done(FileReport(source.uri, found.status, "failed", why=found.why))
 
 
-def _still_says(entry: Entry) -> bool:
-    """Whether a document's file still exists with the same content; always true for standard input and uploads."""
-    if entry.uri.startswith((STDIN, UPLOAD)):
+def _still_says(place: Surroundings | None, entry: Entry) -> bool:
+    """Whether a document's file still exists with the same content; always true for what cannot be asked now: standard input,
+    uploads, and places that are elsewhere."""
+    if place is not None and is_below(place.address, entry.uri):
+        return place.still_says(entry.uri, entry.digest)
+    if entry.uri.startswith((STDIN, UPLOAD)) or is_address(entry.uri):
         return True
     try:
         return SourceFile(entry.uri, entry.name, path=Path(entry.uri)).digest() == entry.digest
@@ -433,7 +456,7 @@ def _still_says(entry: Entry) -> bool:
 def copy_original(folder: Path, source: SourceFile) -> tuple[str, Path]:
     """Copy the original bytes to a temporary file. Returns their digest, and the file."""
     folder.mkdir(parents=True, exist_ok=True)
-    opened = io.BytesIO(source.read()) if source.path is None else source.path.open("rb")
+    opened = io.BytesIO(source.read()) if source.path is None else source.place().open("rb")
     with opened as file, tempfile.NamedTemporaryFile("w+b", suffix=".part", dir=folder, delete=False) as copy:
         try:
             shutil.copyfileobj(file, copy, 1 << 20)

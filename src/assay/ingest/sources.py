@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from assay.core.errors import UserError
 from assay.core.printable import printable_name
@@ -21,28 +20,45 @@ SYSTEM_FILES = {"thumbs.db", "desktop.ini"}
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file, or bytes with a name. `fetch` brings a file that is elsewhere to its path."""
+    """A file, or bytes with a name. `fetch` brings a file that is elsewhere to its path.
+
+    listed: its size, where the place tells it before the file is fetched
+    digests: those of files by location that are known without reading; what is read is added
+    refused: it could not be read before, and neither it nor what decides on that has changed
+    """
 
     uri: str
     name: str
     path: Path | None = None
     data: bytes | None = None
     fetch: Callable[[], None] | None = field(default=None, compare=False)
+    listed: int | None = None
+    digests: dict[str, str] | None = field(default=None, compare=False)
+    refused: bool = False
 
     def read(self) -> bytes:
-        return self.data if self.data is not None else self._place().read_bytes()
+        return self.data if self.data is not None else self.place().read_bytes()
 
     def size(self) -> int:
-        return len(self.data) if self.data is not None else self._place().stat().st_size
+        if self.listed is not None:
+            return self.listed
+        return len(self.data) if self.data is not None else self.place().stat().st_size
 
     def digest(self) -> str:
         """SHA-256 of the content, read in pieces: a source may be larger than memory."""
+        if self.digests is None:
+            return self._digest()
+        if self.uri not in self.digests:
+            self.digests[self.uri] = self._digest()
+        return self.digests[self.uri]
+
+    def _digest(self) -> str:
         if self.data is not None or self.path is None:
             return hashlib.sha256(self.data or b"").hexdigest()
-        with self._place().open("rb") as file:
+        with self.place().open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def _place(self) -> Path:
+    def place(self) -> Path:
         """The path, with the file there."""
         place = Path(self.uri if self.path is None else self.path)
         if self.fetch is not None and not place.exists():
@@ -110,9 +126,9 @@ def _walk(folder: Path) -> Iterator[Path]:
         if WORKSPACE in files and BESIDE & {*folders, *files}:
             folders.clear()
             continue
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in PASSED_OVER)
+        folders[:] = sorted(name for name in folders if not is_passed_over(PurePath(name)))
         for name in sorted(files):
-            if name.startswith((".", "~$")) or name.lower() in SYSTEM_FILES:
+            if is_passed_over(PurePath(name)):
                 continue
             file = Path(place) / name
             if file.is_file() and (not file.is_symlink() or file.resolve().is_relative_to(within)):
@@ -122,10 +138,8 @@ def _walk(folder: Path) -> Iterator[Path]:
         raise UserError(f"{names} cannot be listed: {unseen[0].strerror}. Check its permissions.")
 
 
-def content_digests(files: Sequence[SourceFile]) -> set[str]:
-    """The digests of the files' contents; a file that cannot be read now is reported when it is added."""
-    found: set[str] = set()
-    for source in files:
-        with suppress(OSError):
-            found.add(source.digest())
-    return found
+def is_passed_over(name: PurePath) -> bool:
+    """Whether nobody means this by a document: a hidden file or folder, one of the system or of a program."""
+    return name.name.lower() in SYSTEM_FILES or any(
+        part.startswith((".", "~$")) or part in PASSED_OVER for part in name.parts
+    )

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urlsplit
 
 from assay.core.errors import AssayError, Missing, StoreError, UserError
@@ -328,26 +328,28 @@ def is_bucket(address: str) -> bool:
     return address.startswith(SCHEME)
 
 
-def open_bucket(address: str) -> S3Store:
-    """The objects below `s3://BUCKET/PREFIX`. Nothing is sent yet."""
+def open_bucket(address: str, login: tuple[str, str] | None = None) -> S3Store:
+    """The objects below `s3://BUCKET/PREFIX`. Nothing is sent yet. Without a login the keys are those of the environment."""
     parts = urlsplit(address)
     if not is_bucket(address) or not parts.hostname or "@" in parts.netloc:
         raise UserError(
             f"{address!r} is not a place on object storage. Write s3://BUCKET/PREFIX; keys belong in the environment "
             "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)."
         )
-    return _open(parts.netloc, parts.path.strip("/"), endpoint())
+    return _open(parts.netloc, parts.path.strip("/"), endpoint(), login)
 
 
 @lru_cache(maxsize=8)
-def _open(bucket: str, prefix: str, at: str) -> S3Store:
+def _open(bucket: str, prefix: str, at: str, login: tuple[str, str] | None) -> S3Store:
     try:
         from obstore.store import S3Store
     except ImportError as error:
         raise UserError("Object storage needs a client: `pip install 'assay[s3]'`.") from error
+    keys: dict[str, Any] = {"access_key_id": login[0], "secret_access_key": login[1]} if login else {}
     return S3Store(
         bucket,
         prefix=prefix or None,
+        **keys,
         client_options={"allow_http": at.startswith("http://"), "connect_timeout": "5s", "timeout": "120s"},
         retry_config={"max_retries": 5, "retry_timeout": timedelta(seconds=60)},
     )

@@ -17,7 +17,7 @@ from assay.core.events import DocumentEdited, DocumentMarked
 from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
 from assay.core.types import Document, Evidence, Section, Table, file_name, names_inside, page_at
-from assay.store import place_lists
+from assay.store import fetched, place_lists
 from assay.store.database import Store
 from assay.store.dialect import Prepared, among, insert_new, one_of
 from assay.store.runs import records
@@ -518,8 +518,9 @@ def remove(store: Store, ids: Sequence[str], base: Base) -> None:
 def drop(connection: Connection, ids: Sequence[str], base: str) -> None:
     """Delete documents with their text; the index is cleaned up later (see `leftover`)."""
     own = among(documents.c.id, ids)
-    listed = select(documents.c.digest, documents.c.label).where(own, documents.c.label != base)
-    place_lists.keep_for_content(connection, base, [(row.digest, row.label) for row in connection.execute(listed)])
+    rows = connection.execute(select(documents.c.digest, documents.c.label, documents.c.uri).where(own)).all()
+    place_lists.keep_for_content(connection, base, [(row.digest, row.label) for row in rows if row.label != base])
+    fetched.forget_erased(connection, base, [row.uri for row in rows])
     for table in (texts, tables):
         connection.execute(delete(table).where(among(table.c.document, ids)))
     connection.execute(delete(documents).where(own))

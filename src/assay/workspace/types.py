@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Literal
 
 from assay.core.errors import UserError
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from assay.answer.weigh import Assessor
     from assay.core.events import Reviewed
     from assay.core.types import Answer, Basis, Claim, Evidence
+    from assay.ingest.readiness import Readiness
+    from assay.store.documents import Entry
     from assay.store.erasure import Backup
     from assay.store.runs.feedback import FeedbackEntry
     from assay.store.runs.reviews import Review
@@ -157,6 +160,17 @@ class Suggestion:
     question: str
     document: str
     title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What one look at a place came to. `report` is None if there was nothing to do; `again`: seconds after which something
+    that waits now is due."""
+
+    report: Readiness | None
+    removed: list[Entry]
+    files: int
+    again: float = inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from assay.core.access import LOCAL, Base, Principal, Scope
 from assay.core.errors import Missing, UserError
 from assay.core.events import Granted
-from assay.store import place_lists
+from assay.store import fetched, place_lists
 from assay.store.access import offers
 from assay.store.database import Store
 from assay.store.dialect import insert_new
@@ -172,6 +172,7 @@ def forget_base(store: Store, base: Base) -> None:
     with store.write() as connection:
         connection.execute(delete(grants).where(grants.c.label == base.id))
         place_lists.remove_lists(connection, base.id)
+        fetched.forget_base(connection, base.id)
         offers.forget_base(connection, base.id)
         connection.execute(delete(leftovers).where(leftovers.c.base == base.id))
         connection.execute(delete(bases).where(bases.c.id == base.id))

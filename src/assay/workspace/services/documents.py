@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date as clock_date
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.core.access import Base, Scope
+from assay.core.codec import digest
 from assay.core.errors import AssayError, Missing, UserError
 from assay.core.events import SearchFilters
 from assay.core.formats import format_named
@@ -19,33 +20,75 @@ from assay.core.printable import clean_text
 from assay.core.types import UPLOAD, Document, LeftOut
 from assay.index.search_filter import count_left_out
 from assay.ingest import pipeline
+from assay.ingest.changes import Watched, plan
 from assay.ingest.near_copies import Restricted, restricted
 from assay.ingest.parsed import PageBox, file_limits
 from assay.ingest.pipeline import IngestContext, Progress, current_parsers, recipe_of
+from assay.ingest.places import Listed, Place, location, open_place
+from assay.ingest.places.held import held_files
+from assay.ingest.places.watch import told_of_changes
 from assay.ingest.readiness import Readiness, summarise_files
 from assay.ingest.sandbox.process import describe_missing
-from assay.ingest.sources import SourceFile, content_digests, find_sources
+from assay.ingest.sources import SourceFile
 from assay.ingest.workers import DocumentReader, LocalWorkers, local_workers
 from assay.language.dates import first_day
 from assay.language.terms import fold_case
 from assay.models.factory import embedder_languages, is_folder
-from assay.store import document_list
+from assay.store import document_list, fetched
 from assay.store import documents as stored
 from assay.store.access import document_access, grants
 from assay.store.document_list import named
 from assay.store.documents import PENDING, READY, UNREADABLE, Entry, correct
+from assay.store.fetched import Fetched
 from assay.workspace.context import OnStore, Service
 from assay.workspace.forecast import WorkForecast
 from assay.workspace.services import forecast
 from assay.workspace.services.people import People
 from assay.workspace.services.records import Records
-from assay.workspace.types import DEFAULT_BASE
+from assay.workspace.types import DEFAULT_BASE, Synced
 
 if TYPE_CHECKING:
     from assay.ingest.ray_workers import RayWorkers
+    from assay.store.database import Store
 
 Say = Callable[[Progress], None]
+NOTED_AT_ONCE = 20  # files of a place
 MAX_TAGS, MAX_TAG = 50, 100  # of a document; characters of one
+
+
+class _Notes:
+    """Remembers what was read of a place, a few files at a time: a sync that is killed fetches only the last ones again."""
+
+    def __init__(
+        self, store: Store, base: Base, address: str, files: Mapping[str, Listed], digests: Mapping[str, str], how: str
+    ) -> None:
+        self._store, self._base, self._place, self._how = store, base, digest(address), how
+        self._files, self._digests = files, digests
+        self._waiting: dict[str, Fetched] = {}
+
+    def read(self, uri: str) -> None:
+        listed, sha = self._files.get(uri), self._digests.get(uri)
+        if listed is not None and sha and listed.mark and not listed.young:
+            self._waiting[uri] = Fetched(self._place, listed.mark, sha, self._how)
+        if len(self._waiting) >= NOTED_AT_ONCE:
+            self.write()
+
+    def write(self) -> None:
+        fetched.note(self._store, self._base, self._waiting)
+        self._waiting = {}
+
+
+def _unchanged(listed: Listed, before: Fetched | None) -> Fetched | None:
+    return before if before is not None and listed.mark and listed.mark == before.mark else None
+
+
+def _digests(sources: Iterable[SourceFile]) -> set[str]:
+    """The digests of their contents; one that cannot be read now is reported when it is added."""
+    found: set[str] = set()
+    for source in sources:
+        with suppress(OSError):
+            found.add(source.digest())
+    return found
 
 
 @dataclass(frozen=True)
@@ -127,7 +170,7 @@ class Documents(Service):
         reader: DocumentReader | None = None,
         rebuild: bool = False,
         read_again: bool = True,
-        guarded: Sequence[Restricted] | None = None,
+        around: pipeline.Surroundings | None = None,
     ) -> Readiness:
         """Make sources searchable, and what is pending.
 
@@ -135,7 +178,7 @@ class Documents(Service):
         reader: replaces the parsers
         rebuild: discard the index, damaged or not, so that every document is pending
         read_again: read pending documents of an earlier version from their originals; otherwise split the text that there is
-        guarded: restricted documents that the sources may hold in another form; None: those of the base
+        around: the place that the sources are of
         """
         async with self._workers(reader) as workers:
             if files or rebuild:
@@ -153,15 +196,17 @@ class Documents(Service):
 
             own = self.context.path.resolve()  # a workspace inside the folder that is added must not add itself
             files = [
-                one for one in files if not one.path or one.uri.startswith(UPLOAD) or not one.path.is_relative_to(own)
+                one
+                for one in files
+                if not one.path or one.fetch or one.uri.startswith(UPLOAD) or not one.path.is_relative_to(own)
             ]
             listen(Progress(0, len(files), 0, 0, 0.0))  # the total, before models are loaded and anything is read
             if only_for:
                 uris = [one.uri for one in files]
                 document_access.restrict(self.store, into, uris, only_for, self.principal.id)
             async with self._ingest_context(into, workers) as ingest:
-                known = await asyncio.to_thread(self._restricted, into) if guarded is None and files else guarded or ()
-                ingest = replace(ingest, read_again=read_again, restricted=list(known))
+                known = await asyncio.to_thread(self._restricted, into) if files else []
+                ingest = replace(ingest, read_again=read_again, restricted=known, place=around)
                 done = await pipeline.add_files(ingest, files, listen)
         seconds, embedded = time.monotonic() - began, last.embedded if last else 0
         known = embedder_languages(self.settings)
@@ -202,25 +247,90 @@ class Documents(Service):
             )
 
     async def sync(
-        self, folder: Path | str, base: str = DEFAULT_BASE, *, say: Say = lambda _: None
+        self, place: Place | Path | str, base: str = DEFAULT_BASE, *, say: Say = lambda _: None
     ) -> tuple[Readiness, list[Entry]]:
-        """Make the base agree with a folder: add new and changed files, remove those that are gone."""
-        root = await asyncio.to_thread(lambda: Path(folder).expanduser().resolve())
-        if not root.is_dir():
-            raise UserError(f"There is no folder {str(folder)!r} to sync with.")
-        files = await asyncio.to_thread(find_sources, [root])
-        here = {source.uri for source in files}
-        arriving = await asyncio.to_thread(content_digests, files)
+        """Make the base agree with a place: a folder, an address or a connector of one's own. Adds new and changed files, and
+        removes those that are gone."""
+        synced = await self.look(place, base, say=say)
+        assert synced.report is not None
+        return synced.report, synced.removed
+
+    async def look(
+        self,
+        place: Place | Path | str,
+        base: str = DEFAULT_BASE,
+        *,
+        watched: Watched | None = None,
+        say: Say = lambda _: None,
+        reader: DocumentReader | None = None,
+    ) -> Synced:
+        """One sync. With the memory of a watch only what has changed is looked at, and what is gone goes after a while."""
+        if isinstance(place, Path | str):
+            place = open_place(place, self.settings)
+        listed = await asyncio.to_thread(place.listed)
+        if not listed:
+            raise UserError(f"There is nothing to read in {place.address}, so nothing is removed either.")
         into = grants.get_or_create_base(self.store, base, self.principal)
-        removed = [
-            entry
-            for entry in self.context.sources([base])
-            if Path(entry.uri).is_relative_to(root) and entry.uri not in here and entry.digest not in arriving
-        ]
-        guarded = await asyncio.to_thread(self._restricted, into)  # before some of them are erased
-        document_access.note_vanished(self.store, into, removed)
-        await Records(self.context).erase(removed, self.context.scope([base]))
-        return await self.add_sources(files, base, say=say, guarded=guarded), removed
+        files = {location(place, each.name): each for each in listed}
+        known, entries = fetched.known(self.store, into), self.context.sources([into.id])
+        how = f"{pipeline.PARSER} {self.settings.ocr_languages if self.settings.ocr else ''}".strip()
+        todo = plan(place.address, files, known, entries, how, watched, time.monotonic())
+        if watched and not todo.read and not todo.remove and not any(each.state == PENDING for each in entries):
+            return Synced(None, [], len(files), todo.again)
+        digests = {
+            uri: before.sha for uri, each in files.items() if (before := _unchanged(each, known.get(digest(uri))))
+        }
+        with held_files(self.context.blobs.scratch, place) as hold:
+            sources = {
+                uri: replace(hold(uri, each), digests=digests, refused=uri in todo.refused)
+                for uri, each in files.items()
+            }
+            reading = [sources[uri] for uri in todo.read]
+            if todo.vanished:
+                arriving = await asyncio.to_thread(_digests, reading)
+                lost = [entry for entry in todo.vanished if entry.digest not in arriving]
+                document_access.note_vanished(self.store, into, lost)
+            note = _Notes(self.store, into, place.address, files, digests, how)
+
+            def listen(progress: Progress) -> None:
+                if progress.report is not None:
+                    hold.release(progress.report.path)
+                    note.read(progress.report.path)
+                say(progress)
+
+            around = pipeline.Surroundings(place.address, sources)
+            try:
+                report = await self.add_sources(reading, into.name, say=listen, around=around, reader=reader)
+            finally:
+                note.write()
+        removed = [each for each in self.context.sources([into.id]) if each.uri in todo.remove]
+        await Records(self.context).erase(removed, self.context.scope([into.id]))
+        own = digest(place.address)
+        stale = {key for key, each in known.items() if each.place == own} - set(map(digest, files))
+        fetched.forget(self.store, into, stale if watched is None else stale & set(map(digest, todo.remove)))
+        return Synced(report, removed, len(files), todo.again)
+
+    async def watch(
+        self, place: Place | Path | str, base: str = DEFAULT_BASE, *, tell: Callable[[Synced | AssayError], None]
+    ) -> None:
+        """Keep the base in agreement with a place, until cancelled. `tell` hears what each look came to."""
+        if isinstance(place, Path | str):
+            place = open_place(place, self.settings)
+        watched, every = Watched(self.settings.watch_grace), self.settings.watch_every
+        async with told_of_changes(place, self.context.path) as changed:
+            while True:
+                changed.clear()
+                began = time.monotonic()
+                try:
+                    synced = await self.look(place, base, watched=watched)
+                    pause = min(every, synced.again)
+                    tell(synced)
+                except AssayError as error:  # a disk that is not mounted, a server that is away
+                    pause = every
+                    tell(error)
+                await asyncio.sleep(min(every, time.monotonic() - began))  # looking takes half of the time at most
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), pause)
 
     def _restricted(self, base: Base) -> list[Restricted]:
         return [restricted(*each) for each in stored.restricted_texts(self.store, base)]
