@@ -193,4 +193,6 @@ def test_the_connector_of_the_how_to_is_one(tmp_path: Path):
         assert outcomes(report) == {"gate.txt": "added", "lamp.txt": "added"}
         notes.pop("lamp.txt")
         report, removed = asyncio.run(made.documents.sync(shown["Notes"](notes)))
-        assert outcomes(report) == {"gate.txt": "unchanged"} and [entry.uri for entry in removed] == ["notes://team/lamp.txt"]
+        assert outcomes(report) == {"gate.txt": "unchanged"} and [entry.uri for entry in removed] == [
+            "notes://team/lamp.txt"
+        ]

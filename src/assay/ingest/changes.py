@@ -15,6 +15,7 @@ from assay.store.access.document_access import has_own_list
 from assay.store.documents import READY, UNREADABLE, Entry
 from assay.store.fetched import Fetched
 
+UNDECIDED = YOUNG + 1.0  # seconds in which a file that is gone is looked for under other names
 PATIENCE = 30.0  # seconds after which a file that changes all the time is read as it is
 
 
@@ -87,8 +88,9 @@ def plan(
     watched.noted &= watched.missed.keys()
     vanished = [each for each in gone if has_own_list(each) and each.uri not in watched.noted]
     read = [uri for uri in changed if uri not in waiting]
-    if waiting and vanished:  # one of those that wait may be that document under another name
-        read, vanished = [], []
+    if waiting and (open := {each.uri for each in vanished if now - watched.missed[each.uri] < UNDECIDED}):
+        # What waits may be that document under another name: until it is read, nothing is read that is at a new place.
+        read, vanished = [uri for uri in read if at[uri]], [each for each in vanished if each.uri not in open]
     watched.noted |= {each.uri for each in vanished}
     patience = watched.grace + (PATIENCE if waiting else 0.0)
     remove = {uri for uri, since in watched.missed.items() if now - since >= patience}
