@@ -121,6 +121,9 @@ interface TurnContext extends Context {
   openEvidence(run: string, opener?: HTMLElement | null): void;
   gathered(turn: Turn): void;
   changed(turn: Turn): void;
+  again?(run: RunView, part: Partial<Asking>): unknown;
+  edit?(run: string): unknown;
+  before?(turn: Turn): Turn | undefined;
 }
 interface Turn {
   id: string;
@@ -131,6 +134,7 @@ interface Turn {
   close(): void;
   stop(pressed?: HTMLButtonElement | null): Promise<void>;
   suggest(ask: (question: string) => unknown): void;
+  edit(): void;
 }
 type Cited = Map<number, CitationView>;
 type Asking = AskRequest & { question: string };

@@ -188,3 +188,63 @@ def test_a_lost_connection_is_said_and_nothing_is_missing_or_doubled_when_it_is_
     expect(turn.locator(".answer")).to_be_visible()
     assert claims(turn) == list(SAID)
     expect(reader.turns).to_have_count(1)
+
+
+def test_a_question_is_edited_or_asked_again_in_another_mode_and_both_answers_stay(
+    reads: Reads, served: Desk, model: Model
+):
+    model.plays(researcher())
+    reader = reads(served)
+    page = reader.goes()
+    first = reader.asks(QUESTION)
+    expect(first.locator(".answer")).to_be_visible()
+    first.get_by_text("Ask again", exact=True).click()
+    expect(first.get_by_role("button", name="Balanced, as before")).to_be_visible()
+    reader.pictures("ask-again")
+    first.get_by_role("button", name="Thorough", exact=True).click()
+    second = reader.turns.nth(1)
+    expect(second.locator(".answer")).to_be_visible()
+    expect(first.locator(".answer")).to_be_visible()
+    begun = served.api(f"/api/runs/{reader.run_of(second)}/events", params={"format": "json"})["events"][0]["event"]
+    assert begun["mode"] == "thorough"
+    assert not begun.get("history")  # the first answer is not known to the second
+    page.reload()
+    second = reader.turns.nth(1)
+    expect(reader.turns.nth(0).get_by_text("Asked again.")).to_have_count(0)
+    second.get_by_role("link", name="Compare with the answer before").click()
+    expect(page.get_by_role("heading", name="Compare runs")).to_be_visible()
+    page.go_back()
+    second.get_by_role("button", name="Edit the question and ask again").click()
+    words = second.get_by_label("The question, to change")
+    expect(words).to_have_value(QUESTION)
+    reader.accessible("editing a question")
+    reader.pictures("edit-question")
+    words.fill("And who tends it?")
+    page.keyboard.press("Escape")
+    expect(second.get_by_role("heading", level=2)).to_have_text(QUESTION)
+    second.get_by_role("button", name="Edit the question and ask again").click()
+    words.fill(f"{QUESTION} Say when.")
+    page.keyboard.press("Enter")
+    third = reader.turns.nth(2)
+    expect(third.locator(".answer")).to_be_visible()
+    expect(third.get_by_role("heading", level=2)).to_have_text(f"{QUESTION} Say when.")
+    expect(second.get_by_role("heading", level=2)).to_have_text(QUESTION)
+    assert served.run(reader.run_of(third))["mode"] == "thorough"
+
+
+def test_thumbs_are_in_sight_and_the_answer_is_copied_with_its_sources(reads: Reads, served: Desk, model: Model):
+    model.plays(researcher())
+    reader = reads(served, permissions=["clipboard-read", "clipboard-write"])
+    page = reader.goes()
+    turn = reader.asks(QUESTION)
+    helps = turn.get_by_role("button", name="It is right and helps")
+    helps.click()
+    expect(helps).to_have_attribute("aria-pressed", "true")
+    given = served.api("/api/feedback")["feedback"][0]
+    assert (given["run"], given["kind"]) == (reader.run_of(turn), "helpful")
+    reader.accessible("thumbs")
+    turn.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_text("Copied.")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == served.api(f"/api/runs/{reader.run_of(turn)}/answer", params={"format": "markdown"})
+    assert "**Sources**" in copied

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from browser_session import PHONE, Desk, Model, Reader, desk
 from doubles import Script, enough, keeps, lookup, supported, writes
+from handbook import SENTENCE, handbook
 from playwright.sync_api import expect
 
 Reads = Callable[..., Reader]
@@ -53,9 +55,13 @@ def write(text: str, schema: Any) -> Any:
     return stated | {"shape": "sentence", "blocks": blocks}
 
 
+PUMPS = "Chapter two speaks of pumps, which are oiled in spring."
+
+
 def check(text: str, schema: Any) -> Any:
     """Every claim that is shown is supported by the words that carry it, in the first request and in the second."""
-    carried = {LEAD: LEAD, DRY: ROWS[2], "Ash": ROWS[0], "Bourne": ROWS[1], "A weir": WEIR, JUDGED: LEAD}
+    carried = {SENTENCE: SENTENCE, "The pumps": PUMPS}
+    carried |= {LEAD: LEAD, DRY: ROWS[2], "Ash": ROWS[0], "Bourne": ROWS[1], "A weir": WEIR, JUDGED: LEAD}
     reply: Any = supported()(text, schema)
     stated = dict(re.findall(r"^Claim (\d+) \([^)]*\): (.*)$", text, re.MULTILINE))
     for ruling in reply["rulings"]:
@@ -102,3 +108,19 @@ def test_sentences_a_table_and_an_opinion_are_read_in_turn_and_each_source_stand
     reader.accessible("an answer with a table and its sources")
     sources.scroll_into_view_if_needed()
     reader.picture(f"mixed-answer-{'wide' if wide else 'narrow'}")
+
+
+def test_a_page_that_is_cited_by_several_quotations_stands_once(reads: Reads, tmp_path: Path):
+    model = Model()
+    write = writes(f"{SENTENCE} [{{sluice}}]", "The pumps are oiled in spring. [{sluice}]")
+    model.plays(Script(route=lookup(), weigh=keeps(SENTENCE), judge=enough(), write=write, check=check))
+    with desk(tmp_path / "workspace", {"Weir": WEIR}, model, llm_size="large") as opened:
+        opened.sends(handbook(tmp_path / "handbook.pdf"))
+        reader = reads(opened)
+        reader.goes()
+        sources = reader.asks("When is the sluice opened, and when are the pumps oiled?").locator("details.sources")
+        sources.locator("summary").click()
+        expect(sources.locator("q")).to_have_count(2)
+        expect(sources.get_by_text("Page 2", exact=True)).to_have_count(1)
+        reader.picture("one-page")
+        reader.page.close()

@@ -81,7 +81,8 @@ class SearchLimits(RequestModel):
 
 
 class AskRequest(SearchLimits):
-    """A question and how it is to be dealt with. `thread` goes on with a conversation, `talk` begins one."""
+    """A question and how it is to be dealt with. `thread` goes on with a conversation, `talk` begins one; `instead_of` is a
+    turn of it that is asked again: what that and later turns said is not known to the new one."""
 
     question: QuestionText
     mode: Mode = Mode.balanced
@@ -92,6 +93,7 @@ class AskRequest(SearchLimits):
     stakes: Stakes = Stakes.normal  # high: a person reviews the answer before delivery
     thread: Id = ""
     talk: StrictFlag = False
+    instead_of: Id = ""
 
 
 def search_filters(limited: SearchLimits) -> SearchFilters:

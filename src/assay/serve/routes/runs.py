@@ -187,7 +187,11 @@ async def ask(request: AskAndWaitRequest, workspace: CurrentWorkspace, server: C
 async def _start_run(server: Server, workspace: Workspace, request: schemas.AskRequest) -> Run:
     how = schemas.ask_options(request)
     talks = bool(request.thread or request.talk)
-    steps = workspace.chat(request.question, request.thread, how) if talks else workspace.ask(request.question, how)
+    steps = (
+        workspace.threads.chat(request.question, request.thread, how, request.instead_of)
+        if talks
+        else workspace.ask(request.question, how)
+    )
     with server.reserve_run(workspace.principal):
         return await server.live.begin(workspace, steps)
 

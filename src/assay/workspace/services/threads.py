@@ -29,13 +29,14 @@ class Threads(Service):
     page_of_list = OnStore(threads.page)
     rename = OnStore(threads.rename)
 
-    async def chat(self, question: str, thread: str, how: AskOptions) -> Steps:
-        """One turn: in the given thread, or in a new one."""
+    async def chat(self, question: str, thread: str, how: AskOptions, instead_of: str = "") -> Steps:
+        """One turn: in the given thread, or in a new one. One that is asked `instead_of` another knows only those before."""
         if not question.strip():
             raise UserError("The question is empty. Ask something.")
         who = self.principal.id
         known = threads.named(self.store, thread, who) if thread else None
-        earlier = self._shown(threads.turns(self.store, known.id, who)) if known else []
+        turns = threads.turns(self.store, known.id, who) if known else []
+        earlier = self._shown(turns[: turns.index(instead_of)] if instead_of in turns else turns)
         own = known or threads.begin(self.store, who, question)
         added = False
         try:

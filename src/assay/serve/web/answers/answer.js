@@ -323,7 +323,7 @@ function unread(/** @type {string[]} */ items) {
   );
 }
 
-/** Each source once, with everything that is cited of it. */
+/** Each source once, and of it each page once, with everything that is cited of it. */
 function sources(/** @type {AnswerView} */ answer, /** @type {Cited} */ cited, /** @type {Context} */ context) {
   const own = (/** @type {number[]} */ numbers) => numbers.flatMap((number) => cited.get(number) ?? []);
   const buttons = (/** @type {number[]} */ numbers) => own(numbers).map((each) => citeButton(each, context.openDocument));
@@ -345,7 +345,12 @@ function sources(/** @type {AnswerView} */ answer, /** @type {Cited} */ cited, /
             source.title || source.name,
           ),
           el("p", { class: "small muted" }, dotted(source.authors.join(", "), source.date, source.name)),
-          ...source.places.map((place) => citedPlace(place, buttons, own(place.citations).some((each) => each.flagged))),
+          ...[...Map.groupBy(source.places, (place) => place.page)].map(([page, places]) => el(
+            "div",
+            { class: "cited-page" },
+            page ? el("p", { class: "small muted" }, `Page ${page}`) : null,
+            ...places.map((place) => citedPlace(place, buttons, own(place.citations).some((each) => each.flagged))),
+          )),
         );
       }),
     ),
@@ -353,11 +358,10 @@ function sources(/** @type {AnswerView} */ answer, /** @type {Cited} */ cited, /
 }
 
 function citedPlace(/** @type {CitedPlace} */ place, /** @type {(numbers: number[]) => Child[]} */ buttons, /** @type {boolean} */ flagged) {
-  const page = place.page ? el("span", { class: "small muted" }, `page ${place.page}`) : null;
   return el(
     "div",
     { class: "cited-place" },
-    place.table ? page : el("p", {}, ...buttons(place.citations), " ", page, " ", el("q", { dir: "auto" }, oneLine(place.quote))),
+    place.table ? null : el("p", {}, ...buttons(place.citations), " ", el("q", { dir: "auto" }, oneLine(place.quote))),
     place.table ? tableBox(place.table, { marks: place.rows.map(buttons) }).box : null,
     flagged ? flaggedNote() : null,
   );

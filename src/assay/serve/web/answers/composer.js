@@ -3,14 +3,10 @@
 import { count, el, fill } from "../lib/dom.js";
 import { askForecast } from "./run_forecast.js";
 import { icon, segments } from "../lib/ui.js";
+import { MODES } from "./modes.js";
 import { sourcesMenu } from "./sources_menu.js";
 
 const KEY = "assay-ask";
-const MODES = {
-  quick: ["Quick", "About three rounds of searching"],
-  balanced: ["Balanced", "About five rounds of searching"],
-  thorough: ["Thorough", "About ten rounds of searching"],
-};
 const EAGERNESS = {
   sparing: ["Sparing", "One search where one may do; asks what you mean before it guesses"],
   normal: ["Normal", "Searches as far as the question needs"],
@@ -164,6 +160,11 @@ export function composer(/** @type {App} */ app, /** @type {BaseView[]} */ bases
     ask: (/** @type {string} */ words) => {
       box.value = words;
       return send();
+    },
+    /** The same box's choice, but for this. */
+    again: (/** @type {Partial<Asking>} */ part) => {
+      if (running || sending) return app.toast("A question is under way. Wait for its answer, or stop it.");
+      return ask({ ...request(), ...part });
     },
     setRunning: (/** @type {boolean} */ on) => {
       running = on;

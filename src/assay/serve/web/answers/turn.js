@@ -5,7 +5,7 @@ import { answerView } from "./answer.js";
 import { checkpointView } from "./checkpoint.js";
 import { awaitingReviewView, rejectedView, withheldView } from "./review_status.js";
 import { el, fill } from "../lib/dom.js";
-import { button, failed, icon, loading, traceLink } from "../lib/ui.js";
+import { actions, button, failed, icon, iconButton, loading, submit, traceLink } from "../lib/ui.js";
 import * as tale from "../runs/story.js";
 import { workingView } from "./progress.js";
 import { recheckView } from "./recheck.js";
@@ -20,14 +20,16 @@ export function turnView(/** @type {RunView} */ run, /** @type {TurnContext} */ 
   const path = at("api", "runs", run.id);
   const body = el("div", { class: "turn-body" });
   const heading = el("h2", { class: "question", tabindex: "-1" }, run.asked);
+  const pencil = iconButton("pencil", "Edit the question and ask again", () => edit());
+  const asked = el("div", { class: "asked" }, heading, pencil);
   const node = el(
     "article",
     { class: "turn", dataset: { run: run.id }, "aria-label": "Question and answer" },
-    heading,
+    asked,
     body,
   );
   /** @type {Turn} */
-  const turn = { id: run.id, node, heading, run, pieces, close, stop, suggest };
+  const turn = { id: run.id, node, heading, run, pieces, close, stop, suggest, edit };
   let story = tale.begin();
   let stream = /** @type {Stream | null} */ (null);
   let clock = 0;
@@ -133,12 +135,13 @@ export function turnView(/** @type {RunView} */ run, /** @type {TurnContext} */ 
     quiet();
     turn.run = now;
     heading.textContent = now.asked || now.question;
+    pencil.hidden = now.state === "running" || !context.again;
     if (now.state === "running") {
       watch();
     } else if (now.state === "delivered" && !now.answer) {
       fill(body, withheldView(now), recheckView(now.recheck, app));
     } else if (now.state === "delivered") {
-      fill(body, understoodAs(now), answerView(now, context, how()));
+      fill(body, understoodAs(now), askedBefore(), answerView(now, context, how()));
     } else {
       const story_ = el("div", { class: "so-far" });
       const rest = now.state === "waiting" ? waitingView(now) : HALTED[now.state]?.(now) ?? haltedView(now);
@@ -276,6 +279,39 @@ export function turnView(/** @type {RunView} */ run, /** @type {TurnContext} */ 
   function suggest(/** @type {(question: string) => unknown} */ ask) {
     if (turn.run.state !== "delivered" || !turn.run.answer?.citations.length || body.querySelector(".suggestions")) return;
     body.append(suggestions(`${path}/follow-ups`, "You could ask next", ask));
+  }
+
+  /** The question as a text to change; what is asked then is a turn of its own. */
+  function edit() {
+    const box = el("textarea", { rows: "3", maxlength: "4000", "aria-label": "The question, to change", value: heading.textContent ?? "" });
+    const back = () => {
+      fill(asked, heading, pencil);
+      pencil.focus();
+    };
+    const form = el("form", { class: "asked-form" }, box, actions(submit("Ask again"), button("Cancel", { on: back })));
+    const send = () => {
+      const question = box.value.trim();
+      if (!question) return;
+      back();
+      context.again?.(turn.run, { question, mode: turn.run.mode });
+    };
+    form.addEventListener("submit", (event) => (event.preventDefault(), send()));
+    form.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") back();
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.target !== box) return;
+      event.preventDefault();
+      send();
+    });
+    fill(asked, form);
+    box.focus();
+  }
+
+  /** The way to compare with the answer that the same question had before. */
+  function askedBefore() {
+    const before = context.before?.(turn);
+    if (!before) return null;
+    const compare = `#/diff/${encodeURIComponent(before.id)}/${encodeURIComponent(run.id)}`;
+    return el("p", { class: "understood" }, "Asked again. ", el("a", { href: compare }, "Compare with the answer before"));
   }
 
   function understoodAs(/** @type {RunView} */ now) {

@@ -26,17 +26,24 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
   const panel = sidePanel(screen);
   let current = thread?.id ?? "";
 
-  const context = {
+  const context = /** @type {TurnContext} */ ({
     app,
     openDocument: panel.openDocument,
     openEvidence: (/** @type {string} */ id, /** @type {HTMLElement} */ from) => panel.openEvidence(/** @type {Turn} */ (turns.find((turn) => turn.id === id)), from),
     gathered: panel.gathered,
+    /** Asked again in the place of this turn: what it and later ones said is not known to the new one. */
+    again: (/** @type {RunView} */ run, /** @type {Partial<Asking>} */ part) => box.again({ question: run.asked, instead_of: run.id, ...part }),
+    edit: (/** @type {string} */ id) => turns.find((turn) => turn.id === id)?.edit(),
+    /** The latest answer in this thread to the same question. */
+    before: ({ run }) => turns.findLast(({ run: other }) => (
+      other.asked === run.asked && other.state === "delivered" && (!run.started || other.started < run.started)
+    )),
     changed: (/** @type {Turn} */ turn) => {
       panel.gathered(turn);
       if (turn === turns.at(-1)) turn.suggest(box.ask);
       box.setRunning(turns.some((each) => each.run.state === "running"));
     },
-  };
+  });
 
   const box = composer(app, bases, {
     stop: () => turns.filter((turn) => turn.run.state === "running").forEach((turn) => turn.stop()),
