@@ -42,7 +42,7 @@ def test_everybody_is_told_which_model_writes_since_when_and_who_chose_it(folder
         wanted = {"address": "http://127.0.0.1:9/v1", "model": "near", "agree": ["127.0.0.1:9"]}
         assert client.put("/api/model", json=wanted).status_code == 200
         told = reader.get("/api/me").json()["written_by"]
-        assert told.startswith("Answers are written by near at 127.0.0.1:9 since 20") and told.endswith(
+        assert told.startswith("Answers are written and checked by near at 127.0.0.1:9 since 20") and told.endswith(
             "set by editor."
         )
         client.patch("/api/settings", json={"values": {"reranker": "late"}})  # is another matter

@@ -7,15 +7,17 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import AsyncMock, patch
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from doubles import ChatServer, Script
 from notes import WordEmbedder
 from serving import Served, followed, served, until
 from team import team
 
+from assay.cli.serve import describe_server
 from assay.core.settings import load_settings, secret
 from assay.models import endpoint
 from assay.serve.state import ServeOptions
@@ -62,6 +64,46 @@ def test_models_on_this_machine_are_offered_and_a_wrong_name_is_told(
         }
         gone = client.post("/api/model/test", json={"address": "http://127.0.0.1:9/v1", "model": "m"})
         assert gone.status_code == 502 and "could not be reached: is it running there" in gone.text
+
+
+def test_the_models_of_an_address_are_listed_for_who_asks_and_a_name_that_is_not_there_is_told(
+    serve: Callable[..., AbstractContextManager[Served]], model: ChatServer, folder: Path
+):
+    def asked(client: httpx.Client, **given: str) -> httpx.Response:
+        return client.post("/api/model/names", json={"address": model.url, "model": "", **given})
+
+    with serve() as at, at.client() as client:
+        assert client.post("/api/model/preview", json={"address": model.url, "model": ""}).json()["model"] == ""
+        assert asked(client).json() == {"names": ["scripted"]}
+        with patch.object(endpoint.ChatEndpoint, "listed", AsyncMock(return_value=("small", "large"))):
+            assert asked(client, model="large").status_code == 200
+            wrong = asked(client, model="gross")
+        assert wrong.status_code == 502 and "has no model 'gross'; there are small, large" in wrong.json()["detail"]
+        assert asked(client, address="ftp://x").status_code == 400
+        assert client.get("/api/me").json()["model"] == "" and not model.requests
+    with team(folder) as made, made.as_("reader") as reader:
+        assert asked(reader).status_code == 404
+        members.set_admin(made.at.server.workspace.store, "editor", True, "test")
+        with made.as_("editor") as editor:  # another program of the server's machine may listen there
+            assert "before you agree" in asked(editor).json()["detail"]
+
+
+def test_a_model_that_is_named_without_an_address_is_said_to_be_not_connected(
+    serve: Callable[..., AbstractContextManager[Served]],
+):
+    with serve(llm_model="big") as at, at.client() as client:
+        me = client.get("/api/me").json()
+        assert me["unconnected"].startswith("The model 'big' is not connected") and me["written_by"] == ""
+        said = "\n".join(describe_server(at.server.workspace, ServeOptions(), at.url))
+        assert me["unconnected"] in said and "written" not in said
+    with (
+        serve(llm_model="big", llm_check_model="strict", llm_base_url="http://127.0.0.1:9/v1") as at,
+        at.client() as client,
+    ):
+        me = client.get("/api/me").json()
+        assert (me["unconnected"], me["written_by"]) == ("", "Answers are written by big and checked by strict.")
+    with serve(llm_model="openai:big") as at, at.client() as client:
+        assert client.get("/api/me").json()["unconnected"] == ""  # a provider is found by its name
 
 
 def test_the_key_is_kept_for_its_owner_alone_and_never_comes_back(

@@ -23,7 +23,7 @@ from assay.cli.workspace import server_lock
 from assay.core.errors import Missing, StoreError, UserError
 from assay.ingest.sandbox.process import describe_missing, unguarded
 from assay.ingest.sandbox.runner import missing_guards
-from assay.models.factory import has_model, model_hosts
+from assay.models.factory import has_model, model_hosts, unconnected
 from assay.serve.guard import load_token
 from assay.serve.housekeeping import work_until
 from assay.serve.process import ServerProcess, WorkerProcesses, collect_garbage_less_often, listen, log_to_terminal
@@ -172,7 +172,7 @@ def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: s
     if not has_model(opened.settings):
         lines.append(f"No model is set, so answers are quotations; `assay init{flag}` sets one.")
     else:
-        lines.append(f"Answers are written by {opened.settings.llm_model}.")
+        lines.append(unconnected(opened.settings) or opened.setup.written_by())
         lines += [
             f"Questions would be sent to {host}, and nobody has agreed to that yet: `assay config agree {host}{flag}`."
             for host in model_hosts(opened.settings)

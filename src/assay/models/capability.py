@@ -45,7 +45,9 @@ class KnowsWindow(Protocol):
 class Checkable(Protocol):
     """A model whose address, key and name can be checked at once."""
 
-    async def check(self) -> None: ...
+    async def check(self) -> tuple[str, ...]: ...
+
+    async def listed(self) -> tuple[str, ...]: ...
 
 
 # The prompt asks for something other than the schema, so a reply that follows the schema shows that the endpoint enforces it.

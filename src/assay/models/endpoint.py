@@ -154,13 +154,15 @@ class ChatEndpoint:
         names = (each.get("id") for each in (entries if isinstance(entries, list) else ()) if isinstance(each, Mapping))
         return tuple(name for name in names if isinstance(name, str) and name)
 
-    async def check(self) -> None:
-        """Raises ModelError, within seconds, if nothing answers at the address, the key is refused, or it has no such model."""
+    async def check(self) -> tuple[str, ...]:
+        """The names of the models there. Raises ModelError, within seconds, if nothing answers at the address, the key is
+        refused, or it has no such model."""
         names = await self.listed()
         known = {self.model, f"{self.model}:latest"}.intersection(names)
         if len(names) > 1 and not known:
             more = ", …" if len(names) > NAMED else ""
             raise self._client.error(f"has no model {self.model!r}; there are {', '.join(names[:NAMED])}{more}")
+        return names
 
     async def close(self) -> None:
         await self._client.close()

@@ -129,6 +129,7 @@ def endpoints(settings: Settings) -> list[str]:
 
 
 NO_MODEL = "none"
+NOWHERE = "The model '{name}' is not connected: nothing says where it is. Set `llm_base_url`."
 PROVIDERS = frozenset(
     "anthropic azure bedrock cerebras cohere deepseek fireworks github google google-cloud google-gla google-vertex groq "
     "huggingface mistral moonshotai ollama openai openai-chat openai-responses openrouter together vercel xai".split()
@@ -156,6 +157,13 @@ def models_by_role(settings: Settings) -> Mapping[Role, tuple[str, ...]]:
     }
 
 
+def unconnected(settings: Settings) -> str:
+    """Why the models that are named cannot be asked, in a sentence; empty if they can, or none is named."""
+    names = {name for named in models_by_role(settings).values() for name in named}
+    lost = sorted(name for name in names if not (settings.llm_base_url or is_provider(settings, name)))
+    return NOWHERE.format(name=lost[0]) if lost else ""
+
+
 def is_measured_as_judge(settings: Settings, name: str) -> bool:
     """Whether a model's judgement is measured: it has the role `check`, and the settings do not name its size."""
     return settings.llm_size == "auto" and name in models_by_role(settings).get(Role.check, ())
@@ -175,7 +183,7 @@ def llm_for(settings: Settings, name: str) -> LLM:
 
         return ProviderModel(name, "" if settings.llm_base_url else secret(settings.llm_api_key))
     if not settings.llm_base_url:
-        raise UserError(f"`llm_model` is {name!r}, but nothing says where it is: set `llm_base_url` as well.")
+        raise UserError(NOWHERE.format(name=name))
     if not is_endpoint(settings.llm_base_url):
         raise UserError(f"`llm_base_url` is {settings.llm_base_url!r}; it must begin with http:// or https://.")
     from assay.models.endpoint import ChatEndpoint

@@ -13,7 +13,7 @@ from starlette.requests import cookie_parser
 from assay import __version__
 from assay.core.errors import Missing, UserError
 from assay.core.events import KINDS, Checkpoint, Mode
-from assay.models.factory import has_model, reached
+from assay.models.factory import has_model, reached, unconnected
 from assay.serve.guard import COOKIE, client_address
 from assay.serve.schemas import (
     BaseName,
@@ -44,7 +44,8 @@ class MeResponse(ResponseModel):
     auth: str  # off, keys (names and passwords, or API keys), header
     csrf: str
     model: str  # the model's name; empty: answers are quotations
-    written_by: str  # which model writes the answers, since when and set by whom, in a sentence; empty: none
+    written_by: str  # which model writes and checks the answers, in a sentence; empty: none
+    unconnected: str  # why the model that is named cannot be asked, in a sentence; empty: it can, or none is named
     judge: str  # how well the model judges claims, as it was measured, in a sentence; empty: not measured
     leaves: tuple[str, ...]  # hosts that would receive text and have no consent yet
     modes: tuple[Mode, ...]
@@ -350,7 +351,8 @@ def _me(server: Server, person: Person) -> MeResponse:
         name=person.principal.id,
         groups=tuple(sorted(person.principal.groups)),
         model=settings.llm_model if has_model(settings) else "",
-        written_by=server.workspace.setup.written_by() if server.signs_in else "",
+        written_by=server.workspace.setup.written_by(shared=server.signs_in),
+        unconnected=unconnected(settings),
         judge=server.workspace.models.judge_summary(),
         leaves=tuple(host for host in reached(settings) if not server.workspace.setup.agreed(host)),
         modes=tuple(Mode),

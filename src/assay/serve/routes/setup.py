@@ -42,6 +42,10 @@ class ModelTestResponse(ResponseModel):
     lines: tuple[str, ...]
 
 
+class ModelNamesResponse(ResponseModel):
+    names: tuple[str, ...]
+
+
 class ModelsHereResponse(ResponseModel):
     servers: tuple[ServerHere, ...]
 
@@ -93,6 +97,14 @@ async def models_here(server: CurrentServer, who: Administrator) -> ModelsHereRe
     sent nothing."""
     found = await server.background.run(server.workspace.setup.servers_here())
     return ModelsHereResponse(servers=tuple(found))
+
+
+@setup_router.post("/names")
+async def model_names(given: ModelRequest, server: CurrentServer, who: Administrator) -> ModelNamesResponse:
+    """The models at an address; empty where it lists none. It is connected to, and sent nothing but the key. With a model,
+    an error where it has none of that name."""
+    asked = server.workspace.setup.names(_proposed(given), given.agree, shared=server.signs_in)
+    return ModelNamesResponse(names=await server.background.run(asked))
 
 
 @setup_router.post("/test")

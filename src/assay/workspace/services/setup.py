@@ -184,11 +184,15 @@ class Setup(Service):
         """By the names of settings: the value, since when, and who set it."""
         return {name: tuple(each) for name, each in json.loads(facts.remembered(self.store, SET) or "{}").items()}
 
-    def written_by(self) -> str:
-        """Which model writes the answers, since when, and who chose it, in a sentence; empty without a model."""
-        if not factory.has_model(self.settings):
+    def written_by(self, *, shared: bool = False) -> str:
+        """Which model writes and checks the answers, in a sentence; empty without one that can be asked. Where people share
+        the workspace, also where it is, since when, and who chose it."""
+        if not factory.has_model(self.settings) or factory.unconnected(self.settings):
             return ""
-        model = factory.models_by_role(self.settings)[Role.write][0]
+        model, judge = (factory.models_by_role(self.settings)[role][0] for role in (Role.write, Role.check))
+        by = f"and checked by {model}" if judge == model else f"by {model} and checked by {judge}"
+        if not shared:
+            return f"Answers are written {by}."
         host = urlsplit(self.settings.llm_base_url).netloc.rpartition("@")[2]
         known = self._models_set()
         latest = max(
@@ -196,15 +200,15 @@ class Setup(Service):
         )
         where = f" at {host}" if host and not factory.is_provider(self.settings, model) else ""
         chosen = f" since {latest[0][:16].replace('T', ' ')}, set by {latest[1]}" if latest else ""
-        return f"Answers are written by {model}{where}{chosen}."
+        return f"Answers are written {by}{where}{chosen}."
 
     def connection(self, proposed: ProposedModel | None = None, *, shared: bool = False) -> ModelConnection:
         """The present connection, or what a proposed one would mean. Nothing is sent and nothing is changed. Where the
         workspace is `shared` by people who sign in, an address on this machine needs consent like any other."""
-        settings = self._with_model(proposed) if proposed else self.settings
+        settings = self._with_model(_named(proposed)) if proposed else self.settings
         return ModelConnection(
             masked(settings.llm_base_url),
-            settings.llm_model if factory.has_model(settings) else "",
+            proposed.model if proposed else settings.llm_model if factory.has_model(settings) else "",
             bool(settings.llm_api_key.get_secret_value()),
             tuple(
                 Recipient(host, tuple(factory.receives(settings, host)), facts.agreed(self.store, host))
@@ -218,6 +222,22 @@ class Setup(Service):
         """The model servers at their usual ports of this machine, looked for when a person sets a model up."""
         return await servers_here()
 
+    async def names(
+        self, proposed: ProposedModel, agreed: Sequence[str] = (), *, shared: bool = False
+    ) -> tuple[str, ...]:
+        """The names of the models at an address, for a person who asks for them; empty if it lists none. A model that is named
+        must be among them. Nothing is sent; where the workspace is shared, the machine must be agreed to all the same."""
+        settings = self._with_model(_named(proposed))
+        if shared:
+            self._require_agreement(factory.model_hosts(settings, local=True), agreed)
+        llm = factory.llm_for(settings, settings.llm_model)
+        if not isinstance(llm, Checkable):
+            return ()
+        try:
+            return await (llm.check() if proposed.model.strip() else llm.listed())
+        except ModelError as error:
+            raise _told(error, settings, shared) from None
+
     async def test(self, proposed: ProposedModel, agreed: Sequence[str] = (), *, shared: bool = False) -> list[str]:
         """Try an endpoint: what it can do, in words. Only test sentences are sent, and only where that was agreed to. Nothing
         of an error's text is told where the workspace is shared: what has never answered as a model may be anything."""
@@ -230,8 +250,7 @@ class Setup(Service):
                 await llm.check()
             can = await Models(tried).capability(llm, settings.llm_model, anew=True)
         except ModelError as error:
-            told = str(error).partition(SAID)[0] if shared else str(error)
-            raise ModelError(hider(settings)(told)) from None
+            raise _told(error, settings, shared) from None
         return describe_capability(can)
 
     def connect(
@@ -282,6 +301,15 @@ class Setup(Service):
         for host in hosts:
             if host not in agreed and not facts.agreed(self.store, host):
                 raise UserError(f"Nothing is sent to {host} before you agree to it.")
+
+
+def _named(proposed: ProposedModel) -> ProposedModel:
+    """The endpoint with any name in place of one that is not chosen yet."""
+    return proposed if proposed.model.strip() else replace(proposed, model="the model")
+
+
+def _told(error: ModelError, settings: Settings, shared: bool) -> ModelError:
+    return ModelError(hider(settings)(str(error).partition(SAID)[0] if shared else str(error)))
 
 
 def _shown(settings: Settings, stored: Settings, name: str, label: str) -> ShownSetting:

@@ -200,7 +200,7 @@ function quietLines(/** @type {App} */ app) {
     `With the model, questions and passages would be sent to ${app.me.leaves.join(", ")}. Nobody has agreed to that yet. `,
     app.me.admin ? [link("Agree, or choose another model"), "; until then, ask without a model (under Options)."] : "Until an administrator does, ask without a model (under Options).",
   );
+  if (app.me.unconnected) return line("A model is named, and it is not connected: no question can be put to it. ", app.me.admin ? link("Connect it") : null);
   if (!app.me.model) return line("No model is set up: answers are quotations from your documents. ", app.me.admin ? link("Connect a model") : null);
-  const said = [app.me.written_by, app.me.judge].filter(Boolean).join(" ");
-  return said ? line(said) : null;
+  return line(app.me.written_by, " ", app.me.admin ? link("Change it") : null);
 }

@@ -81,10 +81,10 @@ function step(/** @type {string} */ number, /** @type {string} */ title, /** @ty
 
 /** Connect one, or go without: quotations need no model. */
 function model(/** @type {App} */ app) {
-  if (app.me.model && !app.me.leaves.length) return [el("p", {}, icon("check"), ` Answers are written with ${app.me.model}.`)];
+  if (app.me.written_by && !app.me.leaves.length) return [el("p", {}, icon("check"), ` ${app.me.written_by}`)];
   if (!app.me.admin) return [el("p", { class: "muted" }, "An administrator of this server can connect a model. Without one, answers are quotations.")];
   const holder = el("div", {});
-  const open = () => fill(holder, modelForm(app, () => fill(holder, el("p", {}, app.me.model ? `Answers are written with ${app.me.model}.` : "Without a model: answers are quotations."))));
+  const open = () => fill(holder, modelForm(app, () => fill(holder, el("p", {}, app.me.written_by || "Without a model: answers are quotations."))));
   fill(
     holder,
     el("p", { class: "muted" }, "Without a model, answers are quotations from your documents and nothing leaves this computer. A model writes answers, plans searches and checks each statement."),

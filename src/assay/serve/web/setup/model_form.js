@@ -2,11 +2,12 @@
 
 import { del, get, post, put } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { afterTyping, bullets, button, check, confirm, failed, field, icon, loading, note, spinner } from "../lib/ui.js";
+import { actions, afterTyping, bullets, button, check, confirm, failed, field, icon, loading, note, spinner } from "../lib/ui.js";
 
 const PROVIDERS = {
   OpenAI: "https://api.openai.com/v1",
   Anthropic: "https://api.anthropic.com/v1",
+  Google: "https://generativelanguage.googleapis.com/v1beta/openai",
   Mistral: "https://api.mistral.ai/v1",
   Groq: "https://api.groq.com/openai/v1",
   OpenRouter: "https://openrouter.ai/api/v1",
@@ -27,30 +28,40 @@ export function modelForm(/** @type {App} */ app, changed = () => {}) {
   }
 
   function draw(/** @type {ModelConnection} */ now) {
-    const address = el("input", { type: "url", value: now.address, placeholder: "http://127.0.0.1:11434/v1", list: "providers", required: true });
-    const model = el("input", { type: "text", value: now.model, placeholder: "the name that the endpoint gives it", autocomplete: "off", required: true });
+    const address = el("input", { type: "url", value: now.address, placeholder: "http://127.0.0.1:11434/v1", required: true });
+    const model = el("input", { type: "text", value: now.model, placeholder: "as it is called there", autocomplete: "off", required: true });
     const key = el("input", { type: "password", autocomplete: "off", placeholder: now.has_key ? "kept as it is" : "none" });
     const leaves = el("div", { class: "recipients", role: "status" });
     const said = el("div", { role: "status" });
     const { fixed: named = [] } = now;
     const fixed = named.length > 0;
     const agreed = new Set();
+    let hosts = now.recipients;
     let asked = "";
     for (const each of [address, model, key]) each.disabled = fixed;
-    const here = el("div", { class: "actions", role: "status" });
+    const here = el("div", { class: "model-choices", role: "status" });
+    const there = el("div", { role: "status" });
     if (!fixed && !now.model) look();
 
     /** Offer the models that run on this machine. */
     async function look() {
       const { servers } = await post("/api/model/here").catch(() => ({ servers: [] }));
-      fill(here, ...servers.flatMap((/** @type {ServerHere} */ at) => at.models.map((name) => {
-        const choose = () => {
-          [address.value, model.value] = [at.address, name];
-          preview();
-        };
-        return button(`${name} (${at.program})`, { on: choose });
-      })));
+      if (!servers.length) return;
+      const offered = servers.flatMap((/** @type {ServerHere} */ at) => at.models.map((name) => choice(`${name} (${at.program})`, () => take(at.address, name))));
+      fill(here, el("p", { class: "legend" }, "On this computer"), el("div", { class: "chips" }, ...offered));
     }
+
+    function take(/** @type {string} */ at, name = "") {
+      [address.value, model.value] = [at, name];
+      fill(there);
+      fill(said);
+      preview();
+    }
+
+    const elsewhere = Object.entries(PROVIDERS).map(([name, at]) => choice(name, () => {
+      take(at);
+      key.focus();
+    }));
 
     const request = () => ({ address: address.value.trim(), model: model.value.trim(), key: key.value, agree: [...agreed] });
 
@@ -60,27 +71,46 @@ export function modelForm(/** @type {App} */ app, changed = () => {}) {
       if (wanted === asked) return;
       asked = wanted;
       agreed.clear();
-      fill(said);
-      if (!address.value.trim() || !model.value.trim()) return fill(leaves);
+      if (!address.value.trim()) return fill(leaves);
       try {
         const would = await post("/api/model/preview", { ...request(), key: "", agree: [] });
-        if (wanted === asked) fill(leaves, ...recipients(would, agreed));
+        if (wanted !== asked) return undefined;
+        hosts = would.recipients;
+        fill(leaves, ...recipients(would, agreed));
       } catch (problem) {
         if (wanted === asked) fill(leaves, note("warn", "warning", problem.message));
       }
       return undefined;
     }
 
-    async function act(/** @type {HTMLButtonElement} */ button_, /** @type {string} */ words, /** @type {() => Promise<void>} */ work) {
+    async function act(/** @type {HTMLButtonElement} */ button_, /** @type {string} */ words, /** @type {() => Promise<void>} */ work, /** @type {(problem: any) => Child} */ otherwise = () => null) {
       await preview();
       button_.disabled = true;
       fill(said, el("p", { class: "note" }, spinner(), words));
       try {
         await work();
       } catch (problem) {
-        fill(said, note("bad", "warning", problem.message));
+        fill(said, note("bad", "warning", problem.message), otherwise(problem));
       }
       button_.disabled = false;
+    }
+
+    const list = (/** @type {Click} */ event) => act(event.currentTarget, "Asking which models there are…", async () => {
+      const { names } = await post("/api/model/names", { ...request(), model: "" });
+      fill(said, names.length ? null : note("", "info", "It lists no models. Type the name of one."));
+      if (names.length === 1) [model.value] = names;
+      fill(there, names.length > 1 ? field(`${names.length} models there`, pick(names)) : null);
+      there.querySelector("select")?.focus();
+      await preview();
+    });
+
+    function pick(/** @type {readonly string[]} */ names) {
+      const select = el("select", {}, el("option", { value: "" }, "Choose one"), ...names.map((name) => el("option", { value: name, selected: name === model.value }, name)));
+      select.addEventListener("change", () => {
+        if (select.value) model.value = select.value;
+        preview();
+      });
+      return select;
     }
 
     const test = (/** @type {Click} */ event) => act(event.currentTarget, "Trying it with a few test sentences…", async () => {
@@ -92,10 +122,17 @@ export function modelForm(/** @type {App} */ app, changed = () => {}) {
         el("div", {}, el("strong", {}, "It answers."), bullets(found.lines)),
       ));
     });
+
+    /** A wrong address, key or name is told before it is stored; whoever knows better stores it all the same. */
     const save = (/** @type {Click} */ event) => act(event.currentTarget, "Connecting…", async () => {
+      if (hosts.every((each) => each.agreed || agreed.has(each.host))) await post("/api/model/names", request());
+      await connect();
+    }, (problem) => (problem.status === 502 ? actions(button("Use it all the same", { kind: "small", on: anyway })) : null));
+    const anyway = (/** @type {Click} */ event) => act(event.currentTarget, "Connecting…", connect);
+    async function connect() {
       const next = await put("/api/model", request());
       await told(`Questions are answered with ${next.model} from now on.`);
-    });
+    }
     const without = async () => {
       if (now.model && !(await confirm("Go on without a model?", "Answers are quotations then, and nothing is sent to it any more. Its key is deleted.", "Disconnect", ""))) return;
       await del("/api/model");
@@ -109,22 +146,26 @@ export function modelForm(/** @type {App} */ app, changed = () => {}) {
       changed();
     }
 
-    for (const each of [address, model]) each.addEventListener("change", preview);
-    afterTyping(address, preview, 500);
+    for (const each of [address, model]) {
+      each.addEventListener("change", preview);
+      afterTyping(each, preview, 500);
+    }
+    for (const each of [address, model, key]) each.addEventListener("input", () => fill(said));
+    address.addEventListener("input", () => fill(there));
     fill(
       holder,
       fixed ? note("", "info", `The environment of the server sets ${named.join(", ")}: that is changed there.`) : null,
+      app.me.unconnected ? note("warn", "warning", app.me.unconnected) : null,
       here,
-      el("datalist", { id: "providers" }, Object.entries(PROVIDERS).map(([name, at]) => el("option", { value: at }, name))),
+      fixed ? null : el("div", { class: "model-choices" }, el("p", { class: "legend" }, "Of a provider"), el("div", { class: "chips" }, ...elsewhere)),
       el(
         "div",
         { class: "fields" },
         field("Address", address, "Of an OpenAI-compatible endpoint, up to /v1. One on this computer keeps everything here."),
-        field("Model", model),
         field("Key", key, "Stored on the server for its user alone, and never shown again."),
+        el("div", { class: "model-name" }, field("Model", model), fixed ? null : button("Show its models", { kind: "small", icon: "list", on: list }), there),
       ),
       leaves,
-      said,
       el(
         "div",
         { class: "actions" },
@@ -132,10 +173,16 @@ export function modelForm(/** @type {App} */ app, changed = () => {}) {
         button("Test it", { on: test }),
         now.model && !fixed ? button("Disconnect", { kind: "quiet", on: without }) : null,
       ),
+      said, // below the buttons, which stay where they are
+      now.model && app.me.judge ? el("p", { class: "small muted" }, app.me.judge) : null,
     );
     asked = "";
-    if (now.model) preview();
+    if (now.address) preview();
   }
+}
+
+function choice(/** @type {string} */ words, /** @type {() => void} */ on) {
+  return el("button", { type: "button", class: "chip", on: { click: on } }, words);
 }
 
 /** Each machine that text would be sent to, with what that is, and a box to agree to it. */
