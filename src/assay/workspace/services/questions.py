@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -18,7 +18,7 @@ from assay.governance.replay import NoSearch, Replay, replay
 from assay.governance.reviewing import any_review, may_need_review, redact_run, shows_statements
 from assay.models.factory import NO_MODEL, has_model, remote_hosts
 from assay.store import document_list
-from assay.store.documents import READY
+from assay.store.documents import READY, Entry
 from assay.store.runs import budgets, feedback, history, records, reviews, visibility
 from assay.store.runs.feedback import FeedbackEntry
 from assay.store.runs.visibility import WITHHELD_ANSWER
@@ -27,7 +27,7 @@ from assay.workspace.forecast import WorkForecast
 from assay.workspace.services.ask import continue_run, record, resumption, run_context_for
 from assay.workspace.services.forecast import forecast_question
 from assay.workspace.services.models import Models, role_models, with_model
-from assay.workspace.suggest import questions_of
+from assay.workspace.suggest import ENGLISH, questions_of, title_of
 from assay.workspace.types import AskOptions, FeedbackItem, Steps, Suggestion
 
 WITHIN_STEP = (events.ModelReplied, events.Failed, events.Resumed)  # recorded while a step is under way
@@ -40,7 +40,7 @@ REPEATED: tuple[tuple[type, ...], ...] = (  # one step may record several events
 WRITTEN = (events.Claimed, events.Checked)  # recorded while a draft is written
 NOT_COPIED = (events.Withheld, events.Narrowed)  # withheld from this person
 MENTIONING, CITING = 40, 20  # runs that speak of a document and are looked into; those that are shown
-READ, SUGGESTED = 24, 3  # documents that are looked into for questions; questions
+LISTED, READ, SUGGESTED = 1000, 24, 3  # documents that are considered, and looked into, for questions; questions
 
 
 @dataclass(frozen=True)
@@ -184,9 +184,11 @@ class Questions(Service):
 
     def suggest(self) -> list[Suggestion]:
         """Questions to begin with, each from another document while there are others; the same for the same documents."""
-        page = document_list.page(self.store, self.context.scope(), (READY,), limit=READ)
-        entries = sorted(page.entries, key=lambda entry: (entry.name, entry.id))
-        return _chosen(document for entry in entries if (document := self.context.document(entry.id)))
+        newest = document_list.page(self.store, self.context.scope(), (READY,), limit=LISTED).entries
+        entries = sorted((each for each in newest if each.language in ENGLISH), key=lambda each: (each.name, each.id))
+        titled = {title: each for each in entries if (title := title_of(each.title, each.uri))}
+        found = [*_apart(list(titled.values())), *(each for each in entries if not title_of(each.title, each.uri))]
+        return _chosen(document for entry in found[:READ] if (document := self.context.document(entry.id)))
 
     def suggest_follow_ups(self, run: Run) -> list[Suggestion]:
         """Questions about the documents that an answer cites, on what it does not cite of them."""
@@ -246,16 +248,29 @@ def _statements(run: Run) -> list[str]:
 def _chosen(
     documents: Iterable[Document], known: dict[str, list[tuple[int, int]]] | None = None, asked: str = ""
 ) -> list[Suggestion]:
-    """The first question of each document, then the second, until there are enough."""
-    streams = [_suggestions(each, (known or {}).get(each.id, [])) for each in documents]
+    """The first question of each document, then the second, until there are enough. No further document is read."""
+    streams: list[Iterator[Suggestion]] = []
+
+    def in_turn() -> Iterator[Suggestion | None]:
+        for each in documents:
+            streams.append(_suggestions(each, (known or {}).get(each.id, [])))
+            yield next(streams[-1], None)
+        for row in zip_longest(*streams):
+            yield from row
+
     found: dict[str, Suggestion] = {}
-    for row in zip_longest(*streams):
-        for each in row:
-            if each is not None and each.question.casefold() != asked.casefold():
-                found.setdefault(each.question, each)
-            if len(found) == SUGGESTED:
-                return list(found.values())
+    for each in in_turn():
+        if each is not None and each.question.casefold() != asked.casefold():
+            found.setdefault(each.question, each)
+        if len(found) == SUGGESTED:
+            break
     return list(found.values())
+
+
+def _apart(entries: Sequence[Entry]) -> list[Entry]:
+    """Documents that stand far from each other first: neighbours are often of one kind."""
+    step = max(1, len(entries) // SUGGESTED)
+    return [each for start in range(step) for each in entries[start::step]]
 
 
 def _suggestions(document: Document, known: list[tuple[int, int]]) -> Iterator[Suggestion]:
