@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 import typer
 import yaml
 
+from assay import __version__
 from assay.cli.main import app
 from assay.core.settings import PREFIX, Settings
 
@@ -33,7 +36,7 @@ def pods() -> list[dict[str, Any]]:
 
 def command_lines() -> Iterator[list[str]]:
     for service in compose()["services"].values():
-        if service["image"] == "assay":
+        if service["image"].startswith("assay:"):
             yield service["command"]
     for pod in pods():
         yield pod["containers"][0]["args"]
@@ -47,9 +50,9 @@ def test_every_command_can_be_typed(line: list[str]):
 
 def test_every_variable_is_a_setting():
     named = {name for service in compose()["services"].values() for name in service.get("environment", {})}
-    named |= {each["name"] for pod in pods() for each in pod["containers"][0]["env"]}
+    named |= {name for each in manifests() if each["kind"] == "ConfigMap" for name in each["data"]}
     own = {name.removeprefix(PREFIX).lower() for name in named if name.startswith(PREFIX)}
-    assert own and own <= set(Settings.model_fields)
+    assert own and own <= {*Settings.model_fields, "cache_dir"}
 
 
 def test_services_volumes_and_files_that_are_named_are_there():
@@ -75,9 +78,51 @@ def test_servers_and_workers_come_in_twos_and_know_people_the_same_way():
     assert all("--auth" in line for line in command_lines())
 
 
-def test_every_pod_mounts_a_claim_that_there_is():
-    claims = {each["metadata"]["name"] for each in manifests() if each["kind"] == "PersistentVolumeClaim"}
+def test_pods_share_no_folder_and_every_mount_has_a_volume():
     for pod in pods():
-        volumes = {each["name"]: each["persistentVolumeClaim"]["claimName"] for each in pod["volumes"]}
-        assert set(volumes.values()) <= claims
+        volumes = {each["name"]: each for each in pod["volumes"]}
         assert {mount["name"] for mount in pod["containers"][0]["volumeMounts"]} == set(volumes)
+        assert all({"emptyDir", "secret"} & set(each) for each in volumes.values())
+
+
+def test_servers_and_workers_are_probed_limited_and_closed():
+    for pod in pods():
+        (container,) = pod["containers"]
+        assert {"startupProbe", "livenessProbe"} <= set(container) and container["resources"]["limits"]["memory"]
+        assert container["securityContext"]["readOnlyRootFilesystem"] and pod["securityContext"]["runAsNonRoot"]
+    services = compose()["services"]
+    for name in ("serve", "worker"):
+        assert services[name]["healthcheck"] and services[name]["deploy"]["resources"]["limits"]["memory"]
+
+
+def test_sign_in_behind_the_proxy_is_by_https_and_counts_each_address_by_itself():
+    for line in command_lines():
+        if line[0] == "serve" and "--no-work" in line:
+            assert {"--https-cookies", "--trust-proxy", "--allow-host"} <= set(line)
+
+
+def test_no_secret_is_written_in_a_file_and_every_image_has_its_version():
+    assert all(set(each) == {"file"} for each in compose()["secrets"].values())
+    images = [each["image"] for each in compose()["services"].values()] + [
+        pod["containers"][0]["image"] for pod in pods()
+    ]
+    images += re.findall(r"^FROM (.*)$", (DEPLOY / "Containerfile").read_text(encoding="utf-8"), re.M)
+    for image in images:
+        name, _, version = image.rpartition(":")
+        assert version.lstrip("v")[0].isdigit(), image
+        assert version == __version__ or not name.endswith("assay")
+
+
+def test_the_manifests_are_valid_for_kubernetes():
+    kubernetes_validate = pytest.importorskip(
+        "kubernetes_validate", reason="the package kubernetes-validate is not installed"
+    )
+    for each in manifests():
+        kubernetes_validate.validate(each, "1.33", strict=True)
+
+
+def test_the_compose_file_is_valid(tmp_path: Path):
+    pytest.importorskip("check_jsonschema", reason="the package check-jsonschema is not installed")
+    command = ["-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(DEPLOY / "compose.yaml")]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -188,6 +189,7 @@ def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: s
 
 
 WAIT = 2.0  # seconds between two looks for a workspace that is not there yet
+BEAT = 10.0  # seconds between two touches of the heartbeat
 RUNS = 100  # that one process works on at once; most of the time a run waits for a model
 
 
@@ -198,6 +200,10 @@ def worker(
         str, typer.Option(metavar="NAME", help="The servers have --trust-groups-header NAME.")
     ] = "",
     runs: Annotated[int, typer.Option(min=1, max=1000, help="How many runs to work on at once.")] = RUNS,
+    heartbeat: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Touch this file every ten seconds while it works, for a probe to look at."),
+    ] = None,
     four_eyes: FourEyes = False,
     with_server: Annotated[
         bool, typer.Option("--with-server", help="End with standard input: how `assay serve --workers` starts it.")
@@ -218,7 +224,7 @@ def worker(
             for line in check_guards(opened):
                 say(line)
         server = Server(opened, serving, most_runs=runs, shared=True)
-        asyncio.run(_work(server, with_server=with_server))
+        asyncio.run(_work(server, heartbeat, with_server=with_server))
         if not with_server:
             say("Ended. Unfinished runs are taken up by another worker, or by the next one.")
         if server.background.stuck:  # the interpreter would wait for that thread; its work is resumed later
@@ -238,7 +244,7 @@ def when_made(open: Callable[[], Opened], pause: Callable[[float], None] = time.
             pause(WAIT)
 
 
-async def _work(server: Server, *, with_server: bool) -> None:
+async def _work(server: Server, heartbeat: Path | None, *, with_server: bool) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stopped.set)
@@ -250,7 +256,16 @@ async def _work(server: Server, *, with_server: bool) -> None:
     if with_server:
         loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C reaches the server too, which ends its workers
         threading.Thread(target=until_input_ends, daemon=True).start()
+    beating = asyncio.create_task(_beat(heartbeat)) if heartbeat else None
     await work_until(server, stopped)
+    if beating:
+        beating.cancel()
+
+
+async def _beat(heartbeat: Path) -> None:
+    while True:
+        await asyncio.to_thread(heartbeat.touch)
+        await asyncio.sleep(BEAT)
 
 
 def mcp(workspace: Workspace = None) -> None:
