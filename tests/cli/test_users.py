@@ -12,7 +12,7 @@ import pytest
 from terminal import Typed
 
 from assay.core.access import LOCAL, Principal
-from assay.store.access import grants, members, tokens
+from assay.store.access import grants, identities, members, tokens
 from assay.store.database import Store
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -129,6 +129,18 @@ def test_who_is_removed_can_leave_things_to_somebody(typed: Typed, store: Store)
     (former,) = members.former_names(store, "editor")
     assert typed("user", "remove", former, "--give-to", "local").code == 0
     assert [base.name for base in grants.scope_of(store, LOCAL).bases] == ["notes", "notes (reader)"]
+
+
+def test_a_sign_in_with_a_provider_is_linked_and_unlinked(typed: Typed, store: Store, monkeypatch: pytest.MonkeyPatch):
+    members.add(store, "reader")
+    assert "set `oidc_issuer`" in typed("user", "link", "reader", "s-1").err
+    monkeypatch.setenv("ASSAY_OIDC_ISSUER", "https://id.example.org")
+    assert typed("user", "link", "reader", "s-1").err == "https://id.example.org signs in s-1 as reader.\n"
+    known = identities.member_with(store, "https://id.example.org", "s-1")
+    assert known is not None and known.name == "reader"
+    assert typed("user", "link", "nobody", "s-2").code == 2
+    assert typed("user", "unlink", "reader").err == "Unlinked 1 sign-in of reader.\n"
+    assert identities.listing(store) == []
 
 
 def test_a_base_is_shared_and_shared_no_longer(typed: Typed, store: Store):

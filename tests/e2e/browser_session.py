@@ -82,6 +82,7 @@ class Desk:
         self.meaning = False  # whether passages are embedded as they are for people, or by their words alone
         self.port = 0
         self.workspace: Workspace
+        self.served: Server
         self._process: ServerProcess
         self._thread: threading.Thread
 
@@ -94,7 +95,7 @@ class Desk:
         self.workspace = opened(self.folder, self.model.server if self.model else None, **flags)
         if self.meaning:
             self.workspace.context.parts.embedder = None
-        server = Server(self.workspace, self.serving, grace=0.2)
+        self.served = server = Server(self.workspace, self.serving, grace=0.2)
         listening = listen("127.0.0.1", self.port)
         self.port = listening.getsockname()[1]
         self._process = ServerProcess(make_app(server), server)

@@ -40,6 +40,7 @@ RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 SANDBOX, PARTIAL = "tests/ingest/test_sandbox_guards.py", "tests/ingest/test_partial_files.py"
 JOBS, SETUP, FEEDBACK = "tests/serve/test_jobs.py", "tests/serve/test_setup.py", "tests/serve/test_feedback.py"
+PROVIDER = "tests/serve/test_sign_in_with_a_provider.py"
 REPETITION = "tests/answer/test_repetition.py"
 SYNTHESIS = "tests/synthesis"
 FLUSHES = "tests/agent/test_group_commit.py"
@@ -557,6 +558,55 @@ GUARDS = (
         'new = heir or f"{FORMER}{name}:{store.new_id()}"',
         "new = heir or name",
         f"{ACCOUNTS}::test_who_is_added_under_the_name_of_somebody_who_left_inherits_nothing",
+    ),
+    Guard(
+        "a sign-in comes back to the browser that began it",
+        "store/access/identities.py",
+        "        sign_ins.c.browser == digest_of(browser),\n        sign_ins.c.state",
+        "        sign_ins.c.state",
+        f"{PROVIDER}::test_an_answer_counts_once_and_in_the_browser_that_set_out_alone",
+    ),
+    Guard(
+        "an id token is for this server and this sign-in",
+        "serve/oidc.py",
+        "            claims.validate(leeway=SKEW)\n",
+        "",
+        f"{PROVIDER}::test_a_token_that_does_not_hold_signs_nobody_in",
+    ),
+    Guard(
+        "the key of an id token's signature is the provider's alone",
+        "serve/oidc.py",
+        "algorithms=[each for each in ALGORITHMS if each in offered]",
+        "algorithms=list(offered)",
+        f"{PROVIDER}::test_a_token_that_does_not_hold_signs_nobody_in",
+    ),
+    Guard(
+        "another provider's answer is not taken",
+        "serve/oidc.py",
+        'if by != about["issuer"]:',
+        "if False:",
+        f"{PROVIDER}::test_another_providers_answer_is_not_taken",
+    ),
+    Guard(
+        "an e-mail address that is not verified names nobody",
+        "serve/oidc.py",
+        'if settings.oidc_name_claim == "email" and claims.get("email_verified") is not True:',
+        "if False:",
+        f"{PROVIDER}::test_a_new_account_has_the_name_that_the_provider_vouches_for",
+    ),
+    Guard(
+        "a provider gives nobody what is another's by a name",
+        "store/access/identities.py",
+        "if members.named(store, name) is not None or _is_known(connection, name):",
+        "if members.named(store, name) is not None:",
+        f"{PROVIDER}::test_a_name_that_owns_or_may_read_something_is_nobodys_to_take",
+    ),
+    Guard(
+        "a sign-in is linked to the account of who is signed in",
+        "serve/routes/sign_in.py",
+        "if session is None or session.member.name != sign_in.who:",
+        "if session is None:",
+        f"{PROVIDER}::test_a_link_that_was_begun_as_one_person_is_not_made_as_another",
     ),
     Guard(
         "nobody is locked out by wrong passwords from elsewhere",

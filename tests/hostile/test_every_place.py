@@ -33,7 +33,8 @@ from assay.workspace.types import AskOptions
 
 WORDLESS_TABLES = {
     "facts", "bases", "grants", "acceptances", "lists", "leftovers", "runs", "records", "mentions", "seals", "backups",
-    "forecasts", "spending", "threads", "turns", "members", "keys", "sessions", "jobs", "underway",
+    "forecasts", "spending", "threads", "turns", "members", "keys", "sessions", "identities", "sign_ins", "jobs",
+    "underway",
 }  # fmt: skip
 WORDLESS_FILES = ("assay.toml", "audit.key", ".*")
 JOB = "j0123456789abcdef"

@@ -27,6 +27,7 @@ from assay.ingest.sandbox.runner import missing_guards
 from assay.models.factory import has_model, model_hosts, unconnected
 from assay.serve.guard import load_token
 from assay.serve.housekeeping import work_until
+from assay.serve.oidc import provider_of
 from assay.serve.process import ServerProcess, WorkerProcesses, collect_garbage_less_often, listen, log_to_terminal
 from assay.serve.state import ServeOptions, Server
 from assay.workspace.facade import Workspace as Opened
@@ -94,6 +95,8 @@ def serve(
     with open_workspace(workspace, create=True, review_four_eyes=four_eyes or None) as opened, _lock(opened):
         if no_work and not opened.settings.state:
             raise UserError(ONE_SERVER)
+        if serving.auth == "keys":
+            provider_of(opened.settings)  # says what is missing
         if serving.auth == "off" and not no_token:
             serving = replace(serving, token=load_token(opened.path))
         given = [*worker_flags(serving), *(["--four-eyes"] if four_eyes else [])]

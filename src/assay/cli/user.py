@@ -119,6 +119,33 @@ def remove(
             say(f"{heir} has now: {count_of(count, 'knowledge base')}, with all runs and threads.")
 
 
+@app.command()
+def link(
+    name: Name,
+    subject: Annotated[
+        str, typer.Argument(help="What the provider calls them. They are told it when they sign in without an account.")
+    ],
+    workspace: Workspace = None,
+) -> None:
+    """Let a person of the OpenID provider sign in to an account. Never by a name or an e-mail address alone."""
+    with open_workspace(workspace) as opened:
+        if not opened.settings.oidc_issuer:
+            raise UserError("There is no provider: set `oidc_issuer`.")
+        opened.people.link(whole(name), opened.settings.oidc_issuer, whole(subject))
+        say(f"{opened.settings.oidc_issuer} signs in {whole(subject)} as {whole(name)}.")
+
+
+@app.command()
+def unlink(name: Name, workspace: Workspace = None) -> None:
+    """Take all sign-ins with a provider from an account. The person's sessions end."""
+    with open_workspace(workspace) as opened:
+        member = opened.people.known(whole(name)).name
+        found = opened.people.list_identities(member)
+        for each in found:
+            opened.people.unlink(member, each.id)
+        say(f"Unlinked {count_of(len(found), 'sign-in')} of {member}.")
+
+
 def _heir(opened: Opened, name: str, leaving: str) -> str:
     """The new owner: an existing member who stays, or the command-line user."""
     if name == leaving:

@@ -202,6 +202,33 @@ class Settings(BaseModel):
     )
     serve_session_hours: float = _set(24.0, "hours after which a browser has to sign in again", gt=0, le=8760)
 
+    oidc_issuer: str = _set(
+        "", "address of an OpenID provider with which people may sign in beside passwords; empty: none"
+    )
+    oidc_client_id: str = _set("", "the name under which the provider knows this server")
+    oidc_client_secret: SecretStr = _set(
+        NO_SECRET, "its secret there, if it has one; or file:PATH, or keyring:SERVICE/NAME"
+    )
+    oidc_address: str = _set(
+        "",
+        "the address of this server in browsers, as https://HOST; the provider sends them to /api/session/provider there",
+    )
+    oidc_name: str = _set("", "what the page calls the provider; empty: its host")
+    oidc_scopes: str = _set("openid profile", "what is asked of the provider, separated by spaces")
+    oidc_new_people: bool = _set(
+        False,
+        "whether somebody whom the provider names and who has no account gets one; else it has to be linked first",
+    )
+    oidc_name_claim: str = _set(
+        "preferred_username", "the claim that names a new account; `email` counts only where it is verified"
+    )
+    oidc_groups_claim: str = _set(
+        "", "the claim with a person's groups at the provider; empty: groups are set here alone"
+    )
+    oidc_groups: str = _set(
+        "", "which of those groups count, and as which here: `desk, 7f3a=board`; separated by commas"
+    )
+
     review_always: bool = _set(False, "every answer waits for a reviewer before it is delivered")
     review_classes: str = _set(
         "",

@@ -19,10 +19,31 @@ from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserE
 from assay.serve import housekeeping, openai_chat
 from assay.serve import mcp_tools as mcp
 from assay.serve.compressed import CompressedJson
-from assay.serve.guard import COOKIE, OPEN, SAFE, HttpMethodsMiddleware, RequestGuard, allowed_methods, error_reply
+from assay.serve.guard import (
+    COOKIE,
+    OPEN,
+    SAFE,
+    SIGNING_IN,
+    HttpMethodsMiddleware,
+    RequestGuard,
+    allowed_methods,
+    error_reply,
+)
 from assay.serve.housekeeping import work
 from assay.serve.metrics import MetricsMiddleware, ServerMetrics
-from assay.serve.routes import bases, documents, people, reports, review, runs, setup, synthesis, system, threads
+from assay.serve.routes import (
+    bases,
+    documents,
+    people,
+    reports,
+    review,
+    runs,
+    setup,
+    sign_in,
+    synthesis,
+    system,
+    threads,
+)
 from assay.serve.state import INTERNAL_ERROR, ServeOptions, Server
 
 log = logging.getLogger("assay.serve")
@@ -31,6 +52,7 @@ STATUSES = {Missing: 404, UserError: 400, ModelError: 502, StoreError: 503}  # t
 ROUTERS = (
     system.router,
     people.auth_router,
+    sign_in.router,
     setup.setup_router,
     setup.settings_router,
     setup.start_router,
@@ -172,7 +194,7 @@ def security_schemes(serving: ServeOptions) -> dict[str, dict[str, str]]:
 
 def required_security(schemes: tuple[str, ...], method: str, path: str) -> list[dict[str, list[str]]]:
     """The alternatives that one operation accepts; empty for what is open to everybody."""
-    if path in OPEN or ((method, path) == ("POST", "/api/session") and "session" in schemes):
+    if path in OPEN or ((method, path) in SIGNING_IN and "session" in schemes):
         return []
     if "session" not in schemes:
         return [{scheme: []} for scheme in schemes]

@@ -42,6 +42,16 @@ RECHECK_SECONDS = 15.0  # seconds between two access checks of a stream's client
 CONCURRENT_LOOKUPS = 8  # concurrent authentication lookups
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OPEN = frozenset({"/", "/health", "/ready", "/openapi.json"})  # no sign-in needed; also /static/ and signing in
+SIGNING_IN = frozenset(  # what one does before one is signed in
+    (method, f"/api/session{path}")
+    for method, path in (
+        ("GET", ""),
+        ("POST", ""),
+        ("GET", "/provider"),
+        ("POST", "/provider"),
+        ("GET", "/provider/end"),
+    )
+)
 PROBES = frozenset({"/health", "/ready"})  # requested by machines, under any host name
 MEGABYTE = 1_000_000
 MAX_BODY = MEGABYTE
@@ -73,6 +83,7 @@ ERRORS = {
     500: "broken",
     502: "model",
     503: "store",
+    504: "provider",
     507: "full",
 }
 
@@ -153,7 +164,7 @@ class RequestGuard:
                 return await self._by_key_or_session(scope, headers)
 
     async def _by_key_or_session(self, scope: Scope, headers: Headers) -> Person | None:
-        if (scope["path"], scope["method"]) == ("/api/session", "POST"):
+        if (scope["method"].replace("HEAD", "GET"), scope["path"]) in SIGNING_IN:
             return None
         kind, _, key = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and key:

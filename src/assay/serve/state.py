@@ -18,6 +18,7 @@ from assay.serve.background import BackgroundLoop, enlarge_thread_pool
 from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, ServerLimits, UploadRoom
 from assay.serve.live import LiveRuns
 from assay.serve.metrics import ServerMetrics
+from assay.serve.oidc import OpenIdClient, provider_of
 from assay.serve.page_images import PageImageCache
 from assay.serve.run_registry import RunRegistry
 from assay.serve.stream import RunFollower
@@ -84,6 +85,7 @@ class Server:
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # other processes have written
     listener: ChangeListener | None = None
     metrics: ServerMetrics | None = None  # set if the setting `metrics` is on
+    _open_id: OpenIdClient | None = None
 
     def __post_init__(self) -> None:
         self.shared = self.shared or bool(self.workspace.settings.state)
@@ -124,6 +126,13 @@ class Server:
         changed = {name: value for name, value in now if value != getattr(before, name)}
         if changed:
             self.stored, self.workspace = now, self.workspace.with_settings(**changed)
+
+    def open_id(self) -> OpenIdClient | None:
+        """The provider with which people sign in, as the settings are now."""
+        provider = provider_of(self.workspace.settings) if self.serving.auth == "keys" else None
+        if provider is not None and (self._open_id is None or self._open_id.provider != provider):
+            self._open_id = OpenIdClient(provider)
+        return self._open_id if provider else None
 
     def hears(self) -> bool:
         """Whether this process is told of what others write."""

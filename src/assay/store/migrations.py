@@ -215,4 +215,13 @@ MIGRATIONS: Mapping[int, Migration] = {
         "CREATE INDEX documents_listed ON documents (base, state, label, added, id, passages, off)",
         "ALTER TABLE tables ADD COLUMN labels JSON",
     ),
+    12: _steps(
+        """CREATE TABLE identities (
+            issuer VARCHAR NOT NULL, subject VARCHAR NOT NULL, id VARCHAR NOT NULL, who VARCHAR NOT NULL,
+            created VARCHAR NOT NULL, PRIMARY KEY (issuer, subject), UNIQUE (id),
+            FOREIGN KEY(who) REFERENCES members (name) ON DELETE CASCADE)""",
+        """CREATE TABLE sign_ins (
+            browser VARCHAR NOT NULL, state VARCHAR NOT NULL, nonce VARCHAR NOT NULL, verifier VARCHAR NOT NULL,
+            who VARCHAR NOT NULL, problem TEXT NOT NULL, expires VARCHAR NOT NULL, PRIMARY KEY (browser))""",
+    ),
 }

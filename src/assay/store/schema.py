@@ -18,7 +18,7 @@ from sqlalchemy import (
 from sqlalchemy.types import JSON, BigInteger, Boolean, Float, Integer, LargeBinary, String, Text
 
 RIGHTS_RECORDED = "rights recorded"  # the fact since when each right has a record
-VERSION = 12  # of the whole workspace; raise it when an older Assay could no longer read the state
+VERSION = 13  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 Large = Integer().with_variant(BigInteger(), "postgresql")  # a number that 32 bits may not hold
 
@@ -271,6 +271,24 @@ sessions = Table(  # browser sessions; by digest, like keys
     Column("digest", String, primary_key=True),
     Column("who", String, ForeignKey("members.name", ondelete="CASCADE"), nullable=False),
     *_texts("csrf", "created", "expires"),
+)
+
+identities = Table(  # subjects of OpenID providers, and whom each signs in
+    "identities",
+    schema,
+    *_keys("issuer", "subject"),
+    Column("id", String, nullable=False, unique=True),
+    Column("who", String, ForeignKey("members.name", ondelete="CASCADE"), nullable=False),
+    *_texts("created"),
+)
+
+sign_ins = Table(  # sign-ins on their way to a provider, and why they failed; browser and state by digest, like keys
+    "sign_ins",
+    schema,
+    Column("browser", String, primary_key=True),
+    *_texts("state", "nonce", "verifier", "who"),
+    Column("problem", Text, nullable=False),
+    *_texts("expires"),
 )
 
 jobs = Table(  # uploaded files to be ingested; their contents are stored as files until then

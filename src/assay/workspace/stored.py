@@ -1,6 +1,8 @@
 """What the store keeps, as those who use a workspace see it: types, states and names."""
 
 from assay.store.access.grants import GROUP, USER, NameTaken, check_grantee, grant_of
+from assay.store.access.identities import SECONDS as SIGN_IN_SECONDS
+from assay.store.access.identities import Identity, SignIn, groups_now
 from assay.store.access.members import FORMER, Member, is_valid_group_name, is_valid_name
 from assay.store.blobs import SCHEME, Blobs, Uploads, is_bucket, open_blobs
 from assay.store.database import STATE, ChangeListener, Store, former_states, open_store
@@ -17,9 +19,10 @@ from assay.store.runs.visibility import WITHHELD_ANSWER, WITHHELD_REASON
 from assay.store.threads import Thread
 
 __all__ = [
-    "CANCELLED", "DONE", "FAILED", "FORMER", "GROUP", "LEASE", "READY", "REPLACED", "SCHEME", "SHOWN", "STATE", "USER",
-    "WITHHELD_ANSWER", "WITHHELD_REASON", "Blobs", "ChangeListener", "Counted", "Entry", "EstimateRange", "Fact", "Head", "Job",
-    "JobFile", "ListedRun", "Member", "NameTaken", "Record", "RunProgress", "Store", "Thread", "Uploads", "WorkEstimate",
-    "check_grantee", "documents_in", "former_states", "grant_of", "is_bucket", "is_elsewhere", "is_pattern",
-    "is_valid_group_name", "is_valid_name", "open_blobs", "open_store", "this_process",
+    "CANCELLED", "DONE", "FAILED", "FORMER", "GROUP", "LEASE", "READY", "REPLACED", "SCHEME", "SHOWN", "SIGN_IN_SECONDS",
+    "STATE", "USER", "WITHHELD_ANSWER", "WITHHELD_REASON", "Blobs", "ChangeListener", "Counted", "Entry", "EstimateRange",
+    "Fact", "Head", "Identity", "Job", "JobFile", "ListedRun", "Member", "NameTaken", "Record", "RunProgress", "SignIn",
+    "Store", "Thread", "Uploads", "WorkEstimate", "check_grantee", "documents_in", "former_states", "grant_of",
+    "groups_now", "is_bucket", "is_elsewhere", "is_pattern", "is_valid_group_name", "is_valid_name", "open_blobs",
+    "open_store", "this_process",
 ]  # fmt: skip

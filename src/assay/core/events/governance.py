@@ -93,6 +93,8 @@ class AccountChange(StrEnum):
     password = "password"
     key_added = "key added"
     key_removed = "key removed"
+    linked = "sign-in linked"
+    unlinked = "sign-in unlinked"
     handed_over = "handed over"  # everything they own and everything they asked
 
 
@@ -103,7 +105,9 @@ class AccountChanged:
     name: str  # `user:…`
     change: AccountChange
     by: str
-    detail: str = omitted_when_empty("")  # the groups, the key's id, yes or no, or who has it all now
+    detail: str = omitted_when_empty(
+        ""
+    )  # the groups, the key's id, the provider's subject, yes or no, or who has it all now
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from assay.core.errors import Missing, UserError
 from assay.core.events import KINDS, Checkpoint, Mode
 from assay.models.factory import has_model, reached, unconnected
 from assay.serve.guard import COOKIE, client_address
+from assay.serve.oidc import name_of
+from assay.serve.routes.sign_in import start_session
 from assay.serve.schemas import (
     BaseName,
     ErrorResponse,
@@ -42,6 +44,7 @@ class MeResponse(ResponseModel):
     groups: tuple[str, ...]
     admin: bool
     auth: str  # off, keys (names and passwords, or API keys), header
+    provider: str  # with which a sign-in can be linked to the account; empty: none
     csrf: str
     model: str  # the model's name; empty: answers are quotations
     written_by: str  # which model writes and checks the answers, in a sentence; empty: none
@@ -351,6 +354,7 @@ def _me(server: Server, person: Person) -> MeResponse:
         name=person.principal.id,
         groups=tuple(sorted(person.principal.groups)),
         model=settings.llm_model if has_model(settings) else "",
+        provider=name_of(settings) if server.serving.auth == "keys" else "",
         written_by=server.workspace.setup.written_by(shared=server.signs_in),
         unconnected=unconnected(settings),
         judge=server.workspace.models.judge_summary(),
@@ -376,11 +380,7 @@ async def sign_in(given: LoginRequest, request: Request, response: Response, ser
     if member is None:
         raise HTTPException(401, "That name and password do not go together.")
     server.limits.tries.right(given.name, address)
-    seconds = server.workspace.settings.serve_session_hours * 3600
-    token, csrf = await asyncio.to_thread(people.begin_session, member.name, seconds)
-    response.set_cookie(
-        COOKIE, token, max_age=int(seconds), path="/", secure=server.serving.secure, httponly=True, samesite="lax"
-    )
+    csrf = await start_session(server, request, response, member)
     return await asyncio.to_thread(_me, server, Person(member.principal, member.admin, csrf))
 
 

@@ -279,11 +279,11 @@ async function signOut() {
   } catch {
     // it has ended already
   }
-  await askWho();
+  await askWho({ out: true });
 }
 
 let asking = false;
-async function askWho() {
+async function askWho({ out = false } = {}) {
   if (asking) return;
   asking = true;
   try {
@@ -293,7 +293,7 @@ async function askWho() {
     main = null;
     threads = null;
     const { signIn } = await import("./screens/signin.js");
-    await signIn(fill(shell), app);
+    await signIn(fill(shell), app, { out });
   } finally {
     asking = false;
   }

@@ -21,7 +21,7 @@ from assay.store.access import offers
 from assay.store.database import Store
 from assay.store.dialect import insert_new
 from assay.store.runs import records
-from assay.store.schema import OWNED, bases, grants, keys, lists, members, sessions
+from assay.store.schema import OWNED, bases, grants, identities, keys, lists, members, sessions
 
 # scrypt with 32 MB and about 0.1 s per attempt: negligible for a legitimate sign-in, expensive for guessing.
 COST, BLOCK, LANES = 2**15, 8, 1
@@ -116,7 +116,8 @@ def set_admin(store: Store, name: str, admin: bool, by: str = LOCAL.id) -> None:
 
 
 def set_password(store: Store, name: str, password: str, by: str = LOCAL.id) -> None:
-    """Change the password. All sessions and API keys of the member end: whoever had the account before is out of it."""
+    """Change the password. All sessions, API keys and linked sign-ins of the member end: whoever had the account before is out
+    of it."""
     _change(store, name, AccountChange.password, by, password=_hash_password(_check_length(password)))
 
 
@@ -138,20 +139,28 @@ def note(connection: Connection, store: Store, name: str, change: AccountChange,
 
 
 def end_all_credentials(store: Store, why: str, by: str = LOCAL.id) -> int:
-    """End every password, API key and session. Returns how many people had any. They stay members, with their rights."""
+    """End every password, API key, linked sign-in and session. Returns how many people had any. They stay members, with their
+    rights."""
     with store.write() as connection:
         holders = set(connection.scalars(select(members.c.name).where(members.c.password != "")))
-        holders |= set(connection.scalars(select(keys.c.who))) | set(connection.scalars(select(sessions.c.who)))
+        for table in _CREDENTIALS:
+            holders |= set(connection.scalars(select(table.c.who)))
+            connection.execute(delete(table))
         connection.execute(update(members).values(password=""))
-        connection.execute(delete(keys))
-        connection.execute(delete(sessions))
         for name in sorted(holders):
             note(connection, store, name, AccountChange.password, by, why)
     return len(holders)
 
 
+_CREDENTIALS = (keys, sessions, identities)  # beside the password
+
+
 def _end_access(connection: Connection, name: str) -> None:
-    connection.execute(delete(keys).where(keys.c.who == name))
+    for table in _CREDENTIALS:
+        connection.execute(delete(table).where(table.c.who == name))
+
+
+def end_sessions(connection: Connection, name: str) -> None:
     connection.execute(delete(sessions).where(sessions.c.who == name))
 
 

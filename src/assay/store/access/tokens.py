@@ -51,7 +51,7 @@ def new_key(store: Store, who: str, label: str = "", by: str = LOCAL.id) -> str:
     who = members.known(store, who).name
     with store.write() as connection:
         connection.execute(
-            insert(keys).values(digest=_digest(secret), id=key, who=who, label=label, created=store.now(), used="")
+            insert(keys).values(digest=digest_of(secret), id=key, who=who, label=label, created=store.now(), used="")
         )
         members.note(connection, store, who, AccountChange.key_added, by, key)
     return secret
@@ -75,7 +75,7 @@ def revoke(store: Store, key: str, by: str = LOCAL.id) -> Key:
 
 def member_with_key(store: Store, key: str) -> Member | None:
     """The member who owns this key, or None."""
-    digest = _digest(key)
+    digest = digest_of(key)
     own = MEMBERS.add_columns(keys.c.used).join(keys, keys.c.who == people.c.name)
     row = store.first(own.where(keys.c.digest == digest))
     if row is None:
@@ -94,7 +94,7 @@ def begin_session(store: Store, who: str, seconds: float) -> tuple[str, str]:
         connection.execute(delete(sessions).where(sessions.c.expires <= now))
         connection.execute(
             insert(sessions).values(
-                digest=_digest(token), who=who, csrf=csrf, created=now, expires=shifted(now, seconds=seconds)
+                digest=digest_of(token), who=who, csrf=csrf, created=now, expires=shifted(now, seconds=seconds)
             )
         )
     return token, csrf
@@ -103,16 +103,16 @@ def begin_session(store: Store, who: str, seconds: float) -> tuple[str, str]:
 def find_session(store: Store, token: str) -> BrowserSession | None:
     """The session, or None if it is unknown or has expired."""
     own = MEMBERS.add_columns(sessions.c.csrf, sessions.c.expires).join(sessions, sessions.c.who == people.c.name)
-    row = store.first(own.where(sessions.c.digest == _digest(token)))
+    row = store.first(own.where(sessions.c.digest == digest_of(token)))
     if row is None or row.expires <= store.now():
         return None
     return BrowserSession(member_of(row), row.csrf, row.expires)
 
 
 def end_session(store: Store, token: str) -> None:
-    store.execute(delete(sessions).where(sessions.c.digest == _digest(token)))
+    store.execute(delete(sessions).where(sessions.c.digest == digest_of(token)))
 
 
-def _digest(token: str) -> str:
+def digest_of(token: str) -> str:
     """A token has 256 random bits, so a plain digest cannot be brute-forced."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()

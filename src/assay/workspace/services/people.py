@@ -10,7 +10,7 @@ from assay.core.access import LOCAL, Base
 from assay.core.errors import AssayError, Missing, UserError
 from assay.store import document_list, place_lists
 from assay.store.access import document_access as lists
-from assay.store.access import grants, members, offers, tokens
+from assay.store.access import grants, identities, members, offers, tokens
 from assay.store.access.offers import Offer
 from assay.store.documents import Entry
 from assay.workspace.context import OnStore, Service
@@ -39,6 +39,15 @@ class People(Service):
     member_with_key = OnStore(tokens.member_with_key)
     new_key = OnStore(tokens.new_key)
     revoke_key = OnStore(tokens.revoke)
+    list_identities = OnStore(identities.listing)
+    member_with_identity = OnStore(identities.member_with)
+    add_with_identity = OnStore(identities.add)
+    link = OnStore(identities.link)
+    unlink = OnStore(identities.unlink)
+    begin_sign_in = OnStore(identities.begin)
+    end_sign_in = OnStore(identities.come_back)
+    tell_problem = OnStore(identities.tell)
+    told_problem = OnStore(identities.told)
     readers_of_base = OnStore(grants.shared_with)
 
     def remove(self, name: str, heir: str = "", by: str = LOCAL.id) -> tuple[int, str]:

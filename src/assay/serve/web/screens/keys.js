@@ -1,12 +1,15 @@
-// One's own API keys: made, shown once, ended.
+// One's own API keys: made, shown once, ended; and the sign-ins with a provider that lead to one's account.
 
 import { at, del, get, post } from "../lib/api.js";
 import { ago, dotted, el, fill } from "../lib/dom.js";
-import { actions, askWords, button, confirm, copyWords, dialog, empty, icon } from "../lib/ui.js";
+import { actions, askWords, button, confirm, copyWords, dialog, empty, icon, note } from "../lib/ui.js";
+import { goToProvider } from "./signin.js";
 
 export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   app.title("API keys");
   const list = el("div", {});
+  const provider = app.me.provider;
+  const linked = el("div", { class: "linked" });
   fill(
     root,
     el(
@@ -24,9 +27,48 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
         actions(button("New key", { kind: "primary", icon: "plus", on: make })),
       ),
       list,
+      provider
+        ? el(
+          "section",
+          { class: "identities", "aria-labelledby": "identities" },
+          el("h2", { id: "identities" }, `Sign in with ${provider}`),
+          el("p", { class: "muted" }, "Link it once, and it leads to this account; your password goes on working."),
+          linked,
+        )
+        : null,
     ),
   );
   await refresh();
+  if (provider) await refreshLinked();
+
+  async function refreshLinked() {
+    const { problem } = await get("/api/session"); // why linking failed, if one has just come back from there
+    const found = await get("/api/identities");
+    const link = button(found.length ? "Link another" : `Link ${provider}`, { icon: "plus", on: () => app.attempt(() => goToProvider("/api/identities")) });
+    fill(
+      linked,
+      problem ? el("div", { role: "alert" }, note("bad", "warning", problem)) : null,
+      found.length ? el("ul", { class: "list", "aria-label": "Linked sign-ins" }, ...found.map(identity)) : null,
+      actions(link),
+    );
+  }
+
+  function identity(/** @type {IdentityView} */ each) {
+    return el(
+      "li",
+      { class: "row" },
+      icon("person"),
+      el("div", { class: "grow" }, el("span", { class: "row-title" }, each.subject), el("p", { class: "row-more" }, dotted(each.issuer, `linked ${ago(each.created)}`))),
+      button("Unlink", { kind: "quiet small", icon: "trash", "aria-label": `Unlink ${each.subject}`, on: () => unlink(each) }),
+    );
+  }
+
+  async function unlink(/** @type {IdentityView} */ each) {
+    const words = "It leads to your account no more, and you are signed out everywhere. Have a password first, or an administrator to give you one.";
+    if (!(await confirm(`Unlink ${each.subject}?`, words, "Unlink"))) return;
+    await app.attempt(() => del(at("api", "identities", each.id)));
+    await refreshLinked();
+  }
 
   async function refresh() {
     const found = await get("/api/keys");

@@ -49,10 +49,62 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
       el(
         "div",
         { class: "actions" },
+        app.me.provider ? button("Sign-ins", { kind: "quiet small", icon: "key", "aria-label": `Sign-ins of ${person.name}`, on: () => signIns(person) }) : null,
         button("Change", { kind: "quiet small", icon: "pencil", "aria-label": `Change ${person.name}`, on: () => edit(person) }),
         self ? null : button("Remove", { kind: "quiet small", icon: "trash", "aria-label": `Remove ${person.name}`, on: () => remove(person) }),
       ),
     );
+  }
+
+  /** Which persons of the provider sign in to this account. */
+  async function signIns(/** @type {PersonView} */ person) {
+    const found = await get(at("api", "people", person.name, "identities"));
+    await dialog(`Sign-ins of ${person.name}`, (/** @type {(done?: boolean) => void} */ close) => {
+      const list = el("div", { class: "linked" });
+      const wrong = el("p", { class: "note bad", role: "alert", hidden: true });
+      const subject = el("input", { type: "text", maxlength: "255", required: true, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
+      const path = at("api", "people", person.name, "identities");
+      const tries = async (/** @type {() => Promise<unknown>} */ work) => {
+        wrong.hidden = true;
+        try {
+          await work();
+          shown(await get(path));
+        } catch (problem) {
+          wrong.textContent = problem.message;
+          wrong.hidden = false;
+        }
+      };
+      const shown = (/** @type {IdentityView[]} */ all) =>
+        fill(
+          list,
+          all.length
+            ? el("ul", { class: "list", "aria-label": "Linked sign-ins" }, ...all.map((each) => el(
+              "li",
+              { class: "row" },
+              el("div", { class: "grow" }, el("span", { class: "row-title" }, each.subject), el("p", { class: "row-more" }, each.issuer)),
+              button("Unlink", { kind: "quiet small", icon: "trash", "aria-label": `Unlink ${each.subject}`, on: () => tries(() => del(at("api", "people", person.name, "identities", each.id))) }),
+            )))
+            : el("p", { class: "muted" }, `Nobody of ${app.me.provider} signs in as ${person.name}.`),
+        );
+      shown(found);
+      const submit = async (/** @type {Event} */ event) => {
+        event.preventDefault();
+        await tries(async () => {
+          await post(path, { subject: subject.value.trim() });
+          subject.value = "";
+        });
+      };
+      return [
+        list,
+        el(
+          "form",
+          { on: { submit } },
+          field("Subject", subject, `What ${app.me.provider} calls them. They are told it when they sign in there without an account; have them tell you in person.`),
+          wrong,
+          actions(button("Done", { on: () => close(true) }), el("button", { type: "submit", class: "button primary" }, "Link")),
+        ),
+      ];
+    });
   }
 
   /** Somebody new, or somebody changed. */
