@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
 import json
 import re
 import subprocess
@@ -9,14 +11,21 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import httpx
 import pytest
 import typer
 import yaml
+from fastapi import FastAPI
 
 from assay import __version__
 from assay.cli.main import app
 from assay.core.settings import PREFIX, Settings
+from assay.serve.app import make_app
+from assay.serve.state import ServeOptions, Server
+from assay.store.access import members
+from assay.workspace.facade import open_workspace
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 COMMANDS: Any = typer.main.get_command(app)
@@ -126,3 +135,38 @@ def test_the_compose_file_is_valid(tmp_path: Path):
     command = ["-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(DEPLOY / "compose.yaml")]
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_one_persons_wrong_passwords_slow_nobody_else_behind_the_proxy_that_is_shipped(tmp_path: Path):
+    """The proxy reaches the servers over a network that both share and nobody else, and the servers name it."""
+    whole = compose()
+    services = whole["services"]
+    [between] = services["proxy"]["networks"]
+    assert {name for name, each in services.items() if between in each.get("networks", ())} == {"proxy", "serve"}
+    [place] = whole["networks"][between]["ipam"]["config"]
+    proxy = str(next(ipaddress.ip_network(place["subnet"]).hosts()))
+    given = COMMANDS.commands["serve"].make_context("serve", list(services["serve"]["command"][1:])).params
+    serving = ServeOptions(auth="keys", proxies=tuple(given["trust_proxy"] or ()))
+    with open_workspace(tmp_path, create=True) as opened, patch.object(members, "COST", 2**10):
+        members.add(opened.store, "reader", password="a lamp on the pier")
+        asyncio.run(_guesses_and_signs_in(make_app(Server(opened, serving)), proxy))
+
+
+async def _guesses_and_signs_in(app: FastAPI, proxy: str) -> None:
+    through = httpx.ASGITransport(app, client=(proxy, 40_000))
+    async with httpx.AsyncClient(transport=through, base_url="http://desk.example.org") as client:
+
+        async def tries(name: str, password: str, address: str) -> int:
+            sent, seen = {"name": name, "password": password}, {"X-Forwarded-For": address}
+            return (await client.post("/api/session", json=sent, headers=seen)).status_code
+
+        guessed = [await tries(f"name {n}", "wrong password", "203.0.113.9") for n in range(25)]
+        assert 429 in guessed, "who guesses is slowed"
+        assert await tries("reader", "a lamp on the pier", "198.51.100.7") == 200
+
+
+def test_the_cluster_names_its_proxy_or_does_not_start():
+    [serve] = [pod["containers"][0] for pod in pods() if pod["containers"][0]["args"][0] == "serve"]
+    named = serve["args"][serve["args"].index("--trust-proxy") + 1]
+    known = {each["name"]: each for each in serve["env"]}
+    assert known[named.strip("$()")]["valueFrom"]["secretKeyRef"].get("optional") is None

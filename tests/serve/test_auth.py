@@ -176,6 +176,30 @@ def test_guessing_is_slowed_until_it_is_useless_and_is_told_when_to_come_back(to
         assert own.get("/api/me").status_code == 200, "who has a key is not shut out by somebody who guesses"
 
 
+def test_behind_a_proxy_that_is_named_people_have_addresses_of_their_own(folder: Path):
+    with (
+        team(folder, serving=ServeOptions(auth="keys", proxies=("127.0.0.1",))) as behind,
+        behind.at.client() as client,
+    ):
+        stop_the_clock(behind)
+        wrong = [
+            client.post(
+                "/api/session", json={"name": f"n{n}", "password": "w"}, headers={"X-Forwarded-For": "203.0.113.9"}
+            )
+            for n in range(FREE_ATTEMPTS["address"] + 1)
+        ]
+        assert wrong[-1].status_code == 429
+        assert client.post("/api/session", json=SIGN_IN, headers={"X-Forwarded-For": "198.51.100.7"}).status_code == 200
+
+
+def test_a_proxy_that_is_not_named_is_remarked_on_once(tool_context: Team, caplog: pytest.LogCaptureFixture):
+    with tool_context.at.client() as client:
+        assert client.post("/api/session", json=SIGN_IN).status_code == 200 and not caplog.text
+        for _ in range(2):
+            client.post("/api/session", json=SIGN_IN, headers={"X-Forwarded-For": "203.0.113.9"})
+    assert caplog.text.count("start with --trust-proxy 127.0.0.1") == 1
+
+
 def test_many_guesses_at_once_are_no_way_around(tool_context: Team):
     from concurrent.futures import ThreadPoolExecutor
 

@@ -72,7 +72,7 @@ def test_pods_with_folders_of_their_own_read_what_is_sent_and_answer(tmp_path: P
     environment = os.environ | settings
     ports = free_port(), free_port()
     servers = [
-        [*command("assay-serve", {"0.0.0.0": "127.0.0.1", "10.0.0.0/8": "127.0.0.1"}), "--port", str(port)]
+        [*command("assay-serve", {"0.0.0.0": "127.0.0.1", "$(PROXY)": "127.0.0.1"}), "--port", str(port)]
         for port in ports
     ]
     first, second = (httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0) for port in ports)

@@ -52,7 +52,10 @@ def serve(
     ] = "",
     trust_proxy: Annotated[
         list[str] | None,
-        typer.Option(metavar="ADDRESS", help="The proxy's address; nobody else's header is believed. May be repeated."),
+        typer.Option(
+            metavar="ADDRESS",
+            help="The address or network of a proxy in front; what others say of people is not believed. May be repeated.",
+        ),
     ] = None,
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A name this server goes by. May be repeated.")

@@ -355,10 +355,21 @@ def address_matches(address: str, places: Sequence[str]) -> bool:
         return address != "" and address in places
 
 
+def _is_near(address: str) -> bool:
+    """Whether an address is one of this machine or network, as that of a proxy in front is."""
+    try:
+        return ipaddress.ip_address(address).is_private
+    except ValueError:
+        return False
+
+
 def client_address(server: Server, scope: Scope, headers: Headers) -> str:
     """The client address: the last address in front of our own proxies."""
     proxies, address = server.serving.proxies, peer_address(scope)
-    for each in reversed(",".join(headers.getlist("x-forwarded-for")).split(",")):
+    forwarded = ",".join(headers.getlist("x-forwarded-for"))
+    if forwarded and not address_matches(address, proxies) and _is_near(address):
+        server.unnamed_proxy(address)
+    for each in reversed(forwarded.split(",")):
         if not address_matches(address, proxies) or not each.strip():
             break
         address = each.strip()[:100]

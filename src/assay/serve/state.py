@@ -86,6 +86,7 @@ class Server:
     listener: ChangeListener | None = None
     metrics: ServerMetrics | None = None  # set if the setting `metrics` is on
     _open_id: OpenIdClient | None = None
+    _unnamed_proxy: str = ""
 
     def __post_init__(self) -> None:
         self.shared = self.shared or bool(self.workspace.settings.state)
@@ -133,6 +134,16 @@ class Server:
         if provider is not None and (self._open_id is None or self._open_id.provider != provider):
             self._open_id = OpenIdClient(provider)
         return self._open_id if provider else None
+
+    def unnamed_proxy(self, address: str) -> None:
+        """Say once that a proxy is in front whose word on people's addresses does not count: they share its limits."""
+        if not self._unnamed_proxy:
+            self._unnamed_proxy = address
+            log.warning(
+                "requests come through a proxy at %s, so that wrong passwords of one person slow everybody's sign-in: "
+                "start with --trust-proxy %s if it is yours",
+                *(address, address),
+            )
 
     def hears(self) -> bool:
         """Whether this process is told of what others write."""
