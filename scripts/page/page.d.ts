@@ -70,8 +70,15 @@ interface Place {
   hash: string;
   words: string;
   drawn: string;
-  admin?: boolean;
   second?: boolean;
+  counts?: string;
+}
+interface Tab {
+  name: string;
+  hash: string;
+  words: string;
+  admin?: boolean;
+  counts?: string;
 }
 interface PagedOptions<T> {
   fetch(after: string): Promise<{ items: T[]; next: string; total?: number | null }>;

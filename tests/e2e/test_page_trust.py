@@ -100,9 +100,10 @@ def test_an_answer_waits_is_edited_checked_again_approved_and_read_by_whoever_as
 
     reviewer = sits("editor")
     desk_ = reviewer.goes("#/documents")
-    link = desk_.get_by_role("navigation", name="Screens", exact=True).get_by_role("link", name="Reviews")
-    expect(link).to_have_accessible_name("Reviews 1 waiting for you")
+    link = desk_.get_by_role("navigation", name="Screens", exact=True).get_by_role("link", name="Activity")
+    expect(link).to_have_accessible_name("Activity 1 waiting for you")
     link.click()
+    desk_.get_by_role("navigation", name="Activity").get_by_role("link", name="Reviews 1 waiting for you").click()
     desk_.get_by_role("list", name="Waiting reviews").get_by_role("link", name=ASKED).click()
     expect(desk_.get_by_role("region", name="Why it was held")).to_contain_text("much depends on it")
     sheet, statement = desk_.get_by_role("main"), desk_.locator(".statement")
@@ -140,7 +141,7 @@ def test_an_answer_waits_is_edited_checked_again_approved_and_read_by_whoever_as
     expect(desk_.get_by_text("Say why: whoever asked sees this note.")).to_be_visible()  # and nothing was sent
     desk_.get_by_role("button", name="Approve exactly this").click()
     expect(sheet).to_contain_text("Approved. reader can read exactly this.")
-    expect(link).to_have_accessible_name("Reviews")
+    expect(link).to_have_accessible_name("Activity")
 
     until(lambda: team.api("reader", f"/api/runs/{run}")["state"] == "delivered")
     page.reload()
@@ -303,7 +304,8 @@ def test_an_operator_sees_what_is_watched_and_whether_the_server_is_ready(
     team.api("editor", "/api/ask", json={"question": ASKED})
     reader = sits("editor")
     page = reader.goes()
-    page.get_by_role("navigation", name="Screens").get_by_role("link", name="Health").first.click()
+    page.get_by_role("navigation", name="Screens").get_by_role("link", name="Activity").first.click()
+    page.get_by_role("link", name="Health", exact=True).click()
     expect(page.get_by_role("region", name="The server")).to_contain_text("The server is ready for questions.")
     report = team.api("editor", "/api/reports/health")
     lines = page.get_by_role("region", name="Watched figures").locator("tbody tr")
@@ -319,8 +321,8 @@ def test_an_operator_sees_what_is_watched_and_whether_the_server_is_ready(
     reader.foresees("503")
     page.get_by_role("button", name="Look again").click()
     expect(page.get_by_role("region", name="The server")).to_contain_text("The embedder cannot be loaded.")
-    member = sits("reader").goes()
-    expect(member.get_by_role("link", name="Documents").first).to_be_visible()
+    member = sits("reader").goes("#/runs")
+    expect(member.get_by_role("link", name="Reports", exact=True)).to_be_visible()
     expect(member.get_by_role("link", name="Health")).to_have_count(0)
 
 

@@ -84,6 +84,7 @@ MINE |= {
     "/api/feedback",
     "/api/shared-threads",
     "/api/recheck",
+    "/api/waiting",
 }  # each lists one's own
 
 

@@ -68,6 +68,7 @@ ROUTERS = (
     reports.evaluations_router,
     reports.audit_router,
     review.review_router,
+    review.waiting_router,
     synthesis.forecast_router,
     threads.threads_router,
     threads.shared_router,

@@ -13,8 +13,8 @@ from assay.answer import citations, claim_details
 from assay.core.access import Principal
 from assay.core.events import Decision, Edit, Reviewed
 from assay.serve import run_views
-from assay.serve.routes.runs import EventView, TraceResponse, trace_of
-from assay.serve.run_views import AnswerView, CheckedClaim, EvidenceView
+from assay.serve.routes.runs import EventView, TraceResponse, page_of_runs, trace_of
+from assay.serve.run_views import AnswerView, CheckedClaim, EvidenceView, RunState
 from assay.serve.schemas import PageSize, PathId, RequestModel, ResponseModel, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import build_frame
@@ -54,6 +54,15 @@ class ReviewListResponse(ResponseModel):
     next: str
 
 
+class WaitingResponse(ResponseModel):
+    """How many reviews you may decide, how many of your last runs ask you something, and of your answers rest on words that
+    changed. Each is counted up to 100."""
+
+    reviews: int
+    runs: int
+    answers: int
+
+
 class DraftClaimView(CheckedClaim):
     """A claim of the draft by its place. `cites` are keys of the evidence, `citations` numbers of the answer's citations; a
     claim whose verdict is not `supported` is not told."""
@@ -89,6 +98,8 @@ class DecisionRequest(RequestModel):
 
 
 review_router = APIRouter(prefix="/api/reviews", tags=["reviews"], responses=error_responses(413))
+waiting_router = APIRouter(prefix="/api", tags=["reviews"], responses=error_responses())
+COUNTED = 100  # of each thing that waits
 
 
 async def reviews_of(server: CurrentServer, workspace: CurrentWorkspace, who: CurrentPerson) -> Reviews:
@@ -114,6 +125,18 @@ def reviews(
     """Answers that wait for you as a reviewer, the longest first; or those that were decided on, the newest first."""
     lines, more = service.queue(waiting=state is ReviewFilter.waiting, after=after, limit=limit)
     return ReviewListResponse(reviews=tuple(ReviewSummary.made_from(each, each.review) for each in lines), next=more)
+
+
+@waiting_router.get("/waiting")
+def waiting(service: CurrentReviews, workspace: CurrentWorkspace, server: CurrentServer) -> WaitingResponse:
+    """What waits for you."""
+    reviews, _ = service.queue(limit=COUNTED)
+    runs = page_of_runs(workspace, server, "", COUNTED).runs
+    return WaitingResponse(
+        reviews=sum(each.may_decide for each in reviews),
+        runs=sum(each.state is RunState.waiting for each in runs),
+        answers=len(workspace.rechecks.stale(most=COUNTED)),
+    )
 
 
 @review_router.get("/{run}")

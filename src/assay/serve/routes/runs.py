@@ -209,8 +209,13 @@ def list_runs(
     kind: RunKind | None = None,
 ) -> RunListResponse:
     """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
-    only = None if kind is None else kind is RunKind.synthesis
-    found, more = workspace.questions.page(workspace.principal.id, workspace.scope(), after, limit, only)
+    return page_of_runs(workspace, server, after, limit, None if kind is None else kind is RunKind.synthesis)
+
+
+def page_of_runs(
+    workspace: Workspace, server: Server, after: str, limit: int, syntheses: bool | None = None
+) -> RunListResponse:
+    found, more = workspace.questions.page(workspace.principal.id, workspace.scope(), after, limit, syntheses)
     listed = {each.run for each in workspace.underway.listing()}
     summaries = (run_views.run_summary(each, each.id in listed or server.runs.under_way(each.id)) for each in found)
     return RunListResponse(runs=tuple(summaries), next=more)

@@ -4,14 +4,14 @@ import { del, get, session } from "./lib/api.js";
 import { remember, themeSwitch } from "./lib/theme_switch.js";
 import { el, fill } from "./lib/dom.js";
 import { confirm, failed, icon, iconButton, loading } from "./lib/ui.js";
-import { PLACES, places, SCREENS, waitingReviews } from "./lib/navigation.js";
+import { PLACES, placeOf, places, SCREENS, tabsAbove, waitingCount, watchWaiting } from "./lib/navigation.js";
 import { threadList } from "./answers/threads.js";
 
 const shell = byId("app");
 let main = /** @type {HTMLElement | null} */ (null);
 let side = /** @type {HTMLElement | null} */ (null);
 let threads = /** @type {ReturnType<typeof threadList> | null} */ (null);
-let reviews = /** @type {ReturnType<typeof waitingReviews> | null} */ (null); // how many wait for this person
+let waiting = /** @type {ReturnType<typeof watchWaiting> | null} */ (null); // how much waits for this person
 let leave = /** @type {Cleanup | null} */ (null); // clean-up of the screen that is shown
 let turn = 0; // which showing of a screen is the current one
 let shown = ""; // the hash that is shown
@@ -59,7 +59,7 @@ const app = {
   },
   /** A review was decided, or something waits for one. */
   reviewsChanged() {
-    reviews?.look();
+    waiting?.look();
   },
 };
 
@@ -99,10 +99,10 @@ async function show() {
   closeSide();
   await left();
   const screen = where();
-  mark();
-  if (!first) reviews?.pass();
+  if (!first) waiting?.pass();
   const root = el("div", { class: "screen" });
-  fill(main, root);
+  fill(main, tabsAbove(screen, app.me), root);
+  mark();
   main.scrollTop = 0;
   window.scrollTo(0, 0);
   if (!screen) {
@@ -118,7 +118,7 @@ async function show() {
     );
     return;
   }
-  const waiting = setTimeout(() => root.childElementCount || fill(root, loading()), 200);
+  const slow = setTimeout(() => root.childElementCount || fill(root, loading()), 200);
   try {
     const { show: open } = await import(screen.module);
     if (own !== turn) return;
@@ -130,7 +130,7 @@ async function show() {
     if (own === turn && problem?.status !== 401) fill(root, failed(problem, "status" in Object(problem) ? show : () => location.reload()));
     if (!("status" in Object(problem))) console.error(problem);
   } finally {
-    clearTimeout(waiting);
+    clearTimeout(slow);
   }
   if (own === turn && !first && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
 }
@@ -149,7 +149,7 @@ async function left() {
 function mark() {
   const screen = where();
   for (const link of document.querySelectorAll("[data-place]")) {
-    if (link.dataset.place === screen?.name) link.setAttribute("aria-current", "page");
+    if (screen && [screen.name, placeOf(screen.name)].includes(link.dataset.place ?? "")) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   threads?.mark(screen?.values.thread ?? "");
@@ -201,19 +201,19 @@ function frame() {
         { type: "button", class: "tab", "aria-haspopup": "true", "aria-controls": "side", on: { click: openSide } },
         icon("threads", 20),
         el("span", {}, "Threads"),
-        el("span", { class: "waiting-count", dataset: { waiting: "" } }),
       ),
       ...PLACES.map((each) => el(
         "a",
         { class: "tab", href: each.hash, dataset: { place: each.name } },
         icon(each.drawn, 20),
         el("span", {}, each.words),
+        each.counts ? waitingCount(each.counts) : null,
       )),
     ),
   );
   threads.refresh();
-  reviews?.stop();
-  reviews = waitingReviews();
+  waiting?.stop();
+  waiting = watchWaiting();
 }
 
 function foot() {
@@ -288,8 +288,8 @@ async function askWho({ out = false } = {}) {
   asking = true;
   try {
     await left();
-    reviews?.stop();
-    reviews = null;
+    waiting?.stop();
+    waiting = null;
     main = null;
     threads = null;
     const { signIn } = await import("./screens/signin.js");

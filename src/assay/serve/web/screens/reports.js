@@ -2,6 +2,7 @@
 
 import { at, get, query } from "../lib/api.js";
 import { count, el, fill, money, percent, plural } from "../lib/dom.js";
+import { waitingCount } from "../lib/navigation.js";
 import { button, empty, failed, field, icon, loading, note, pageHead, region, spinner } from "../lib/ui.js";
 import { plot } from "../runs/plot.js";
 import { staleAnswers } from "../runs/stale_answers.js";
@@ -47,7 +48,7 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
         el(
           "nav",
           { class: "segments links", "aria-label": "Which report" },
-          ...Object.entries(REPORTS).map(([each, words]) => el("a", { href: `#/reports/${each}`, "aria-current": each === name ? "page" : null }, words)),
+          ...Object.entries(REPORTS).map(([each, words]) => el("a", { href: `#/reports/${each}`, "aria-current": each === name ? "page" : null }, words, each === STALE ? waitingCount("answers") : null)),
         ),
         name === STALE ? null : el("div", { class: "report-range" }, field("From", since), field("To", until), save),
       ),

@@ -13,7 +13,6 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
       "div",
       { class: "page" },
       pageHead("Settings", "They hold for everybody from the next question on. Each change is recorded with your name."),
-      el("p", { class: "small muted" }, "The model has ", el("a", { href: "#/model" }, "a screen of its own"), "."),
       body,
     ),
   );
