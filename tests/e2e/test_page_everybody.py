@@ -233,9 +233,9 @@ def test_without_a_mouse_from_the_start_to_the_words_on_their_page_and_back(read
         page.keyboard.press("Shift+Tab")
         if page.evaluate("document.activeElement.matches('.skip')"):
             break
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_in_viewport()
+    expect(page.get_by_role("link", name="Skip to the question")).to_be_in_viewport()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("main")).to_be_focused()
+    expect(page.get_by_label("Your question")).to_be_focused()
 
 
 def test_people_sign_in_to_an_empty_desk_and_out_again(reads: Reads, tmp_path: Path):

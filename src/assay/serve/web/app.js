@@ -9,6 +9,7 @@ import { threadList } from "./answers/threads.js";
 
 const shell = byId("app");
 let main = /** @type {HTMLElement | null} */ (null);
+const skip = el("a", { class: "skip", href: "#main", on: { click: (event) => (event.preventDefault(), (questionBox() ?? main)?.focus()) } });
 let side = /** @type {HTMLElement | null} */ (null);
 let threads = /** @type {ReturnType<typeof threadList> | null} */ (null);
 let waiting = /** @type {ReturnType<typeof watchWaiting> | null} */ (null); // how much waits for this person
@@ -95,6 +96,7 @@ async function show() {
   if (!main) return;
   const own = ++turn;
   const first = shown === "";
+  const from = document.activeElement;
   shown = location.hash || "#/";
   closeSide();
   await left();
@@ -132,7 +134,9 @@ async function show() {
   } finally {
     clearTimeout(slow);
   }
-  if (own === turn && !first && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
+  fill(skip, questionBox() ? "Skip to the question" : "Skip to the content");
+  const moved = ![document.body, from].includes(document.activeElement); // the person, or the screen
+  if (own === turn && !first && !moved) main.focus({ preventScroll: true });
 }
 
 async function left() {
@@ -143,6 +147,10 @@ async function left() {
   } catch (problem) {
     console.error(problem);
   }
+}
+
+function questionBox() {
+  return /** @type {HTMLElement | null} */ (document.querySelector("#question"));
 }
 
 /** Navigation says where we are. */
@@ -181,11 +189,7 @@ function frame() {
   main = el("main", { id: "main", class: "main", tabindex: "-1" });
   fill(
     shell,
-    el(
-      "a",
-      { class: "skip", href: "#main", on: { click: (event) => (event.preventDefault(), main?.focus()) } },
-      "Skip to the content",
-    ),
+    skip,
     side,
     el(
       "button",
@@ -351,7 +355,7 @@ document.addEventListener("keydown", (event) => {
   const meant = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey;
   if (!meant || typing || document.querySelector("dialog[open]")) return;
   event.preventDefault();
-  const box = document.querySelector("#question");
+  const box = questionBox();
   if (box) box.focus();
   else app.go("#/");
 });
