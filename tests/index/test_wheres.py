@@ -7,7 +7,7 @@ import pytest
 from assay.core.events import SearchFilters
 from assay.core.types import LeftOut
 from assay.index.filters import matches
-from assay.index.search_filter import count_left_out, filter_fields, filter_for
+from assay.index.search_filter import choices, count_left_out, filter_fields, filter_for
 from assay.store.documents import Traits
 
 
@@ -32,6 +32,13 @@ def keeps(where: SearchFilters, document: Traits) -> bool:
         (SearchFilters(sources=("b.pdf", "a.pdf")), {}, True),
         (SearchFilters(sources=("b.pdf",)), {}, False),
         (SearchFilters(types=("html",)), {}, False),
+        (SearchFilters(picked=("d1", "d7")), {}, True),
+        (SearchFilters(picked=("d7",)), {}, False),
+        (SearchFilters(meta={"folder": "papers"}), {}, True),
+        (SearchFilters(meta={"folder": "paper"}), {}, False),
+        (SearchFilters(meta={"folder": "hr/Policies"}), {"uri": "upload:HR/policies/2024/a.pdf"}, True),
+        (SearchFilters(meta={"folder": "a.pdf"}), {"uri": "upload:hr/a.pdf"}, False),
+        (SearchFilters(meta={"folder": "blue"}), {"meta": {"folder": "Blue"}}, True),
         (SearchFilters(since="2024-05-17"), {}, True),
         (SearchFilters(since="2024-05-18"), {}, False),
         (SearchFilters(since="2024-05-18"), {"date": "2024-05"}, True),
@@ -138,3 +145,19 @@ def test_what_limits_leave_out_is_counted():
 )
 def test_what_was_left_out_is_said(left_out: LeftOut, sentence: str):
     assert left_out.sentence == sentence
+
+
+def test_documents_are_chosen_by_what_they_have_and_no_folder_of_the_machine_is_told():
+    found = choices(
+        [
+            a_document(uri="/home/kim/papers/hr/2024/a.pdf", tags=("red", "blue")),
+            a_document(uri="/home/kim/papers/hr/b.pdf", tags=("red",), date=None, meta={"organisation": "Harbour"}),
+            a_document(uri="upload:log/c.pdf", date="2022", authors=()),
+        ]
+    )
+    told = {name: {each.value: each.documents for each in values} for name, values in found.items()}
+    assert told["folder"] == {"2024": 1, "log": 1}
+    assert told["tag"] == {"blue": 1, "red": 2}
+    assert list(told["year"].items()) == [("2024", 1), ("2022", 1)]
+    assert told["organisation"] == {"Harbour": 1}
+    assert told["author"]["Ann Lee"] == 2

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from assay.core.errors import UserError
 from assay.core.events import SearchFilters
 from assay.core.formats import FORMATS, format_of_type
 from assay.core.identity import KIND, ORGANISATION, PERIOD
-from assay.core.types import Document, LeftOut
+from assay.core.types import UPLOAD, Document, LeftOut
 from assay.index.filters import And, Contains, Filter, In, Or, matches
 from assay.language.dates import parse_period, parse_written_date
 from assay.language.terms import fold_case
 from assay.store.documents import Entry, Traits
+
+YEAR, CHOICES = "year", 500  # values of one kind that are told: the most frequent
 
 Documents = Callable[[], Iterable[Traits]]  # those that the person may read and that are searched
 
@@ -38,9 +43,13 @@ def filter_for(where: SearchFilters, documents: Documents) -> Filter:
     once, and a period counts as a date. `documents` is called only if they are needed."""
     parts = _indexed(where)
     if where.since or where.until or where.meta:
-        kept = (each.id for each in documents() if _has_all(each, where.meta) and _is_in_time(each, where))
-        parts = (*parts, In("doc", tuple(kept)))
+        parts = (*parts, In("doc", tuple(each.id for each in described_so(where, documents()))))
     return And(parts)
+
+
+def described_so(where: SearchFilters, documents: Iterable[Traits]) -> list[Traits]:
+    """Those that have the dates and metadata of these limits."""
+    return [each for each in documents if _has_all(each, where.meta) and _is_in_time(each, where)]
 
 
 def count_left_out(where: SearchFilters, documents: Documents) -> LeftOut | None:
@@ -62,6 +71,8 @@ def _indexed(where: SearchFilters) -> tuple[Filter, ...]:
         )
     if where.documents:
         parts.append(In("doc", where.documents))
+    if where.picked:
+        parts.append(In("doc", where.picked))
     if where.types:
         parts.append(In("type", where.types))
     return tuple(parts)
@@ -89,7 +100,8 @@ def _days(of: Traits) -> tuple[str, str] | None:
     return dated or parse_period(of.meta.get(PERIOD, ""))
 
 
-AUTHOR, TAG = "author", "tag"
+AUTHOR, TAG, FOLDER = "author", "tag", "folder"
+CHOSEN_BY = (FOLDER, TAG, ORGANISATION, "kind", AUTHOR, YEAR)
 ALSO_CALLED = {"authors": AUTHOR, "tags": TAG, "organization": ORGANISATION, "kind": KIND}
 
 
@@ -105,11 +117,49 @@ def _has(of: Traits, name: str, value: str) -> bool:
         return any(value in _folded(author) for author in of.authors)
     if name == TAG:
         return any(value == _folded(tag) for tag in of.tags)
+    if name == FOLDER and f"/{value.strip('/')}/" in f"/{_folded(_folder(of.uri))}/":
+        return True  # otherwise as what it says of itself
     if name in {ORGANISATION, KIND}:
         return value in _folded(of.meta.get(name, ""))
     if name == PERIOD:
         return _parts(value) <= _parts(_folded(of.meta.get(name, "")))
     return any(_folded(key) == name and _folded(text) == value for key, text in of.meta.items())
+
+
+def _folder(uri: str) -> str:
+    return uri.removeprefix(UPLOAD).rpartition("/")[0].strip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value that limits a search, and how many documents have it."""
+
+    value: str
+    documents: int
+
+
+def choices(documents: Sequence[Traits]) -> dict[str, tuple[Choice, ...]]:
+    """What documents can be chosen by: folders, tags, organisations, kinds, authors, years. Of files of this machine the folder
+    below which all of them are is not told."""
+    here = [_folder(each.uri) for each in documents if each.uri.startswith("/")]
+    root = os.path.commonpath(here) if here else ""
+    counted: dict[str, Counter[str]] = {name: Counter() for name in CHOSEN_BY}
+    for each in documents:
+        folder = _folder(each.uri)
+        parts = (folder.removeprefix(root).strip("/") if each.uri.startswith("/") else folder).split("/")
+        counted[FOLDER].update("/".join(parts[:end]) for end in range(1, len(parts) + 1) if parts[0])
+        counted[TAG].update(each.tags)
+        counted[AUTHOR].update(each.authors)
+        counted[ORGANISATION].update(filter(None, [each.meta.get(ORGANISATION)]))
+        counted["kind"].update(filter(None, [each.meta.get(KIND)]))
+        first, last = _days(each) or ("1", "0")
+        counted[YEAR].update(str(year) for year in range(int(first[:4]), min(int(last[:4]), int(first[:4]) + 50) + 1))
+    return {
+        name: tuple(
+            Choice(*each) for each in sorted(found.most_common(CHOICES), reverse=name == YEAR, key=lambda one: one[0])
+        )
+        for name, found in counted.items()
+    }
 
 
 def _folded(text: str) -> str:

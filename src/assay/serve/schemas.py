@@ -73,6 +73,7 @@ class SearchLimits(RequestModel):
 
     bases: Names = ()
     sources: Annotated[tuple[Source, ...], Field(max_length=200)] = ()
+    documents: Annotated[tuple[Id, ...], Field(max_length=2000)] = ()  # ids: only these
     types: Names = ()
     since: Date | None = None
     until: Date | None = None
@@ -104,7 +105,8 @@ def search_filters(limited: SearchLimits) -> SearchFilters:
     if first and last and first > last:
         raise UserError(f"`since` ({first}) is later than `until` ({last}): no document can be dated so.")
     rest = limited.model_dump(include={"bases", "sources", "undated", "meta"})
-    return SearchFilters(types=parse_document_types(limited.types), since=first, until=last, **rest)
+    types = parse_document_types(limited.types)
+    return SearchFilters(types=types, since=first, until=last, picked=limited.documents, **rest)
 
 
 def ask_options(request: AskRequest) -> AskOptions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from assay.core.errors import UserError
 from assay.core.formats import PAGED_FORMATS
 from assay.core.types import Section
 from assay.store.database import Store
-from assay.store.dialect import json_length
+from assay.store.dialect import among, json_length
 from assay.store.documents import LINE, OFF, PENDING, READY, SEARCHABLE, UNREADABLE, Entry, entries_of, entry_of, within
 from assay.store.schema import documents, texts
 
@@ -68,10 +68,18 @@ class Sums:
 
 
 def page(
-    store: Store, scope: Scope, states: Sequence[str] = SHOWN, words: str = "", after: str = "", limit: int = 50
+    store: Store,
+    scope: Scope,
+    states: Sequence[str] = SHOWN,
+    words: str = "",
+    after: str = "",
+    limit: int = 50,
+    only: Iterable[str] | None = None,
 ) -> DocumentPage:
-    """Documents, newest first; each of `words` must occur in the title, the location, the authors or the tags."""
+    """Documents, newest first, of these ids if they are given; each of `words` must occur in the title, the location, the
+    authors or the tags."""
     fits = and_(within(scope), _stands(states), *_matches(words))
+    fits = fits if only is None else and_(fits, among(documents.c.id, only))
     # For all documents only ids and times are read, from an index; full rows only for those on the page.
     query = select(documents.c.id, documents.c.added).where(fits, _below(after))
     query = query.order_by(documents.c.added.desc(), documents.c.id.desc()).limit(limit + 1)

@@ -161,6 +161,7 @@ class SearchFilters:
     bases: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()  # ids: the documents of a synthesis
+    picked: tuple[str, ...] = omitted_when_empty(())  # ids: what a person picked; no mention of what they say
     types: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None

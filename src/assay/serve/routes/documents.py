@@ -8,16 +8,18 @@ from enum import StrEnum
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
-from fastapi import APIRouter, HTTPException, Path, Query, Response
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Response
 from fastapi.responses import FileResponse
 from pydantic import BeforeValidator, Field, StringConstraints
 from starlette.background import BackgroundTask
 
 from assay.core.access import Base
 from assay.core.errors import Missing
+from assay.core.events import SearchFilters
 from assay.core.formats import format_named
 from assay.core.tables import row_spans
 from assay.core.types import UPLOAD, Document, Hit, LeftOut
+from assay.index.search_filter import Choice
 from assay.ingest.parsed import PageBox
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.serve import schemas
@@ -211,22 +213,60 @@ class DocumentState(StrEnum):
     unreadable = "unreadable"
 
 
+class DocumentChoicesResponse(schemas.ResponseModel):
+    """What the documents that are searched can be chosen by, with how many have it."""
+
+    folder: tuple[Choice, ...]
+    tag: tuple[Choice, ...]
+    organisation: tuple[Choice, ...]
+    kind: tuple[Choice, ...]
+    author: tuple[Choice, ...]
+    year: tuple[Choice, ...]
+
+
+Bases = Annotated[
+    list[Annotated[str, StringConstraints(max_length=100)]],
+    Query(max_length=200, description="Names of knowledge bases; none: all."),
+]
+
+
+def listed_limits(
+    base: Bases = [],  # noqa: B006  never changed
+    meta: Annotated[list[str], Query(max_length=20, description="`name:value`, as for a question.")] = [],  # noqa: B006
+    since: schemas.Date | None = None,
+    until: schemas.Date | None = None,
+    undated: bool = False,
+) -> SearchFilters:
+    """Limits as a question has them, of a listing."""
+    named = {name: value for name, _, value in (each.partition(":") for each in meta) if name.strip() and value.strip()}
+    return schemas.search_filters(
+        schemas.SearchLimits(bases=tuple(filter(None, base)), meta=named, since=since, until=until, undated=undated)
+    )
+
+
 @documents_router.get("")
 def list_documents(
     workspace: CurrentWorkspace,
-    base: Annotated[str, Query(max_length=100, description="The name of a knowledge base; empty: all.")] = "",
+    limits: Annotated[SearchFilters, Depends(listed_limits)],
     q: Annotated[str, Query(max_length=200, description="Words in the title, the name, the authors or the tags.")] = "",
     state: DocumentState | None = None,
     after: Annotated[str, Query(max_length=200, description="`next` of the page before.")] = "",
     limit: schemas.PageSize = 50,
 ) -> DocumentListResponse:
-    """Documents, and files that could not be read; the newest first."""
-    scope = workspace.scope([base] if base else [])
-    page = workspace.documents.page(scope, (state,) if state else SHOWN, q, after, limit)
+    """Documents, and files that could not be read; the newest first. With dates or metadata, those that are searched then."""
+    scope = workspace.scope(limits.bases)
+    only = workspace.documents.described_so(limits)
+    page = workspace.documents.page(scope, (state,) if state else SHOWN, q, after, limit, only)
     names = {each.id: each.name for each in scope.bases}
     held = workspace.people.held(page.entries)
     lines = tuple(document_summary(entry, names, held) for entry in page.entries)
     return DocumentListResponse(documents=lines, total=page.total, next=page.next)
+
+
+@search_router.get("/document-choices")
+def document_choices(workspace: CurrentWorkspace, base: Bases = []) -> DocumentChoicesResponse:  # noqa: B006
+    """What the documents that are searched can be chosen by: folders, tags, organisations, kinds, authors, years."""
+    return DocumentChoicesResponse(**workspace.documents.choices(tuple(filter(None, base))))
 
 
 @documents_router.get("/{document}")

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import StringConstraints
 
+from assay.core.run import Run
 from assay.serve.run_views import AnswerView, RecheckView, RunView, recheck_view, run_view, shared_answer
 from assay.serve.schemas import (
     NOT_BLANK,
@@ -19,6 +20,7 @@ from assay.serve.schemas import (
     error_responses,
 )
 from assay.serve.state import CurrentServer, CurrentWorkspace
+from assay.workspace.facade import Workspace
 from assay.workspace.stored import WITHHELD_ANSWER
 
 
@@ -35,9 +37,28 @@ class ThreadListResponse(ResponseModel):
     next: str
 
 
+class PickedDocument(ResponseModel):
+    id: str
+    title: str
+
+
+class WhereView(ResponseModel):
+    """What the latest turn of a thread searched, as the next one may: only documents and bases that there still are."""
+
+    bases: tuple[str, ...]
+    sources: tuple[str, ...]
+    documents: tuple[PickedDocument, ...]
+    gone: int  # documents that were picked, and cannot be read any more
+    since: str | None
+    until: str | None
+    undated: bool
+    meta: dict[str, str]
+
+
 class ThreadView(ThreadSummary):
     runs: tuple[RunView, ...]
     earlier: int  # turns before these
+    where: WhereView | None
 
 
 class ThreadReadersResponse(ResponseModel):
@@ -113,7 +134,16 @@ def one_thread(
     is passed over."""
     found, runs, earlier = workspace.threads.page(thread, before, limit)
     turns = tuple(run_view(workspace, run, server.runs.under_way_anywhere(workspace, run.id)) for run in runs)
-    return ThreadView.made_from(found, runs=turns, earlier=earlier)
+    return ThreadView.made_from(found, runs=turns, earlier=earlier, where=_where(workspace, runs[-1]) if runs else None)
+
+
+def _where(workspace: Workspace, run: Run) -> WhereView:
+    where, scope = run.asked.where, workspace.scope()
+    titles = workspace.documents.titles(where.picked, scope)
+    picked = tuple(PickedDocument(id=id, title=titles[id]) for id in where.picked if id in titles)
+    bases = tuple(name for name in where.bases if name in {base.name for base in scope.bases})
+    gone = len(where.picked) - len(picked)
+    return WhereView.made_from(where, bases=bases, documents=picked, gone=gone, meta=dict(where.meta))
 
 
 @threads_router.get("/{thread}/readers")

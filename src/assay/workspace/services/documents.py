@@ -18,7 +18,7 @@ from assay.core.events import SearchFilters
 from assay.core.formats import format_named
 from assay.core.printable import clean_text
 from assay.core.types import UPLOAD, Document, LeftOut
-from assay.index.search_filter import count_left_out
+from assay.index.search_filter import Choice, choices, count_left_out, described_so
 from assay.ingest import pipeline
 from assay.ingest.changes import Watched, plan
 from assay.ingest.near_copies import Restricted, restricted
@@ -145,6 +145,16 @@ class Documents(Service):
     def left_out(self, where: SearchFilters) -> LeftOut | None:
         """How many of the documents that this person may read a search with these limits leaves out; None without limits."""
         return count_left_out(where, lambda: self.context.traits(where.bases))
+
+    def described_so(self, where: SearchFilters) -> list[str] | None:
+        """The ids of the searchable documents that have the dates and metadata of these limits; None without such limits."""
+        if not (where.since or where.until or where.meta):
+            return None
+        return [each.id for each in described_so(where, self.context.traits(where.bases))]
+
+    def choices(self, bases: Sequence[str] = ()) -> dict[str, tuple[Choice, ...]]:
+        """What the searchable documents that this person may read can be chosen by."""
+        return choices(self.context.traits(bases))
 
     def is_off(self, document: str) -> bool:
         """Whether a document is switched off."""

@@ -1,10 +1,11 @@
-// The question box: words, and how they are to be dealt with. What was chosen is remembered in this browser.
+// The question box: words, and how they are to be dealt with, which is remembered in this browser. What is searched stays with its
+// thread.
 
 import { count, el, fill } from "../lib/dom.js";
 import { askForecast } from "./run_forecast.js";
 import { icon, segments } from "../lib/ui.js";
 import { MODES } from "./modes.js";
-import { sourcesMenu } from "./sources_menu.js";
+import { sourcesChoice, whereBefore, whereOf } from "./sources_choice.js";
 
 const KEY = "assay-ask";
 const EAGERNESS = {
@@ -20,9 +21,12 @@ const CHECKPOINTS = {
   reading: "When the question can mean several things: which one?",
 };
 
-/** `ask(wish)` is awaited and says whether the question was taken; `stop()` ends the run that is under way. */
-export function composer(/** @type {App} */ app, /** @type {BaseView[]} */ bases, /** @type {{ ask(request: Asking): Promise<boolean>; stop(): void }} */ { ask, stop }) {
-  const preferences = remembered(app, bases);
+/**
+ * `ask(wish)` is awaited and says whether the question was taken; `stop()` ends the run that is under way. `where` is what the
+ * thread has searched so far.
+ */
+export function composer(/** @type {App} */ app, /** @type {BaseView[]} */ bases, /** @type {WhereView | null} */ where, /** @type {{ ask(request: Asking): Promise<boolean>; stop(): void }} */ { ask, stop }) {
+  const preferences = remembered(app, where);
   const box = el("textarea", {
     id: "question",
     rows: "1",
@@ -54,15 +58,16 @@ export function composer(/** @type {App} */ app, /** @type {BaseView[]} */ bases
     openerWords,
   );
   const modes = Object.fromEntries(app.me.modes.map((mode) => [mode, MODES[mode]]));
-  const sources = sourcesMenu(bases, preferences, changed);
+  const sources = sourcesChoice(app, bases, preferences, changed);
 
   form.append(
+    sources.line,
     el("div", { class: "composer-box" }, box, go),
     el(
       "div",
       { class: "composer-row" },
       segments("How thorough", modes, preferences.mode, (value) => changed({ mode: value })),
-      sources,
+      sources.opener,
       opener,
       el("span", { class: "keys small", id: "question-keys" }, "Enter asks · Shift+Enter for a new line"),
     ),
@@ -104,12 +109,7 @@ export function composer(/** @type {App} */ app, /** @type {BaseView[]} */ bases
       eagerness: preferences.eagerness === "normal" ? null : preferences.eagerness,
       checkpoints: preferences.checkpoints.length ? preferences.checkpoints : null,
       model: preferences.model,
-      bases: preferences.bases,
-      sources: [...preferences.sources.keys()],
-      since: preferences.since || null,
-      until: preferences.until || null,
-      undated: preferences.undated,
-      meta: preferences.meta,
+      ...whereOf(preferences),
       ...(preferences.stakes ? { stakes: /** @type {const} */ ("high") } : {}),
     };
   }
@@ -146,7 +146,7 @@ export function composer(/** @type {App} */ app, /** @type {BaseView[]} */ bases
     }
   });
   form.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || more.hidden || sources.open) return;
+    if (event.key !== "Escape" || more.hidden) return;
     setMore(false);
     opener.focus();
   });
@@ -220,7 +220,7 @@ function toggled(/** @type {Checkpoint[]} */ list, /** @type {Checkpoint} */ ite
   return on ? [...list, item] : list.filter((other) => other !== item);
 }
 
-export function remembered(/** @type {App} */ app, /** @type {BaseView[]} */ bases) {
+export function remembered(/** @type {App} */ app, /** @type {WhereView | null} */ where) {
   let kept = /** @type {any} */ ({});
   try {
     kept = JSON.parse(localStorage.getItem(KEY) ?? "{}") ?? {};
@@ -232,19 +232,14 @@ export function remembered(/** @type {App} */ app, /** @type {BaseView[]} */ bas
     eagerness: /** @type {Eagerness} */ (kept.eagerness in EAGERNESS ? kept.eagerness : "normal"),
     checkpoints: app.me.checkpoints.filter((each) => Array.isArray(kept.checkpoints) && kept.checkpoints.includes(each)),
     model: kept.model !== false || !app.me.model,
-    bases: bases.map((base) => base.name).filter((name) => Array.isArray(kept.bases) && kept.bases.includes(name)),
-    sources: /** @type {Map<string, string>} */ (new Map()), // uri → title; these and the dates hold for one visit
-    since: "",
-    until: "",
-    undated: false,
-    meta: /** @type {Words} */ ({}),
+    ...whereBefore(where),
     stakes: false, // chosen for each visit anew: others have work with it
   };
 }
 
-function keep(/** @type {Preferences} */ { mode, eagerness, checkpoints, model, bases }) {
+function keep(/** @type {Preferences} */ { mode, eagerness, checkpoints, model }) {
   try {
-    localStorage.setItem(KEY, JSON.stringify({ mode, eagerness, checkpoints, model, bases }));
+    localStorage.setItem(KEY, JSON.stringify({ mode, eagerness, checkpoints, model }));
   } catch {
     // it holds until the page is left, then
   }

@@ -45,7 +45,7 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
     },
   });
 
-  const box = composer(app, bases, {
+  const box = composer(app, bases, thread?.where ?? null, {
     stop: () => turns.filter((turn) => turn.run.state === "running").forEach((turn) => turn.stop()),
     ask: async (/** @type {Asking} */ request) => {
       const waiting = el(
@@ -144,6 +144,7 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
   turns.at(-1)?.suggest(box.ask);
   arrange();
   app.title(thread?.title ?? "Ask");
+  if (thread?.where?.gone) app.toast(`${plural(thread.where.gone, "document")} that this thread searched ${thread.where.gone === 1 ? "is" : "are"} not there any more.`);
   fill(root, screen);
   if (thread) {
     const last = turns.at(-1)?.node;
