@@ -340,6 +340,7 @@ T = TypeVar("T")
 
 FULL = "The disk is full. Free some space, then send the files again."
 BROKEN = "Assay broke down while it read these files; the log says where."
+READING = "reading"  # the status of a file from when it is opened until it can be asked about
 PATIENCE = 5.0  # seconds to wait for another process that writes to the same base
 
 
@@ -363,7 +364,13 @@ class RunningJob:
     progressed: bool = False  # in this turn: a file has ended, or passages were embedded that will not be again
     passages: int = 0
     began: float = field(default_factory=time.monotonic)
-    ended: list[JobFile] = field(default_factory=list)
+    ended: list[JobFile] = field(default_factory=list)  # or begun
+
+    def begin(self, name: str) -> None:
+        """The next file of this name is read from now on."""
+        uri = next((uri for uri in self.left if Path(uri.removeprefix(UPLOAD)).name == name), "")
+        if uri:
+            self.ended.append(JobFile(self.left[uri][0], uri, 0, "", {"status": READING}))
 
     def hear(self, progress: Progress) -> None:
         """Called by the pipeline; does not write to the store."""
@@ -396,6 +403,7 @@ class StoppableReader:
             stop.set()
             raise JobStopped
         self.work.reading = True
+        self.work.begin(name)
         reading = asyncio.ensure_future(self.reader.read(data, name))
         stopping = asyncio.ensure_future(stop.wait())
         try:

@@ -61,7 +61,8 @@ class BaseView(ResponseModel):
 
 
 class FileReportView(ResponseModel):
-    """How a file ended: added, replaced, unchanged, moved, duplicate, finished, or failed; empty while it waits."""
+    """How a file ended: added, replaced, unchanged, moved, duplicate, finished, or failed; empty while it waits, or
+    while it is read (`status` is then `reading`)."""
 
     name: str
     bytes: int

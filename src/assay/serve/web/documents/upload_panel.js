@@ -21,7 +21,7 @@ const ORDER = ["sending", "reading", "failed", "unreadable", "waiting", "queued"
 
 /** The panel, kept up to date while it is shown. Returns how to leave it. */
 export function adding(/** @type {HTMLElement} */ holder, /** @type {App} */ app) {
-  const bar = el("progress", { max: "1", value: "0", "aria-label": "Processed files" });
+  const bar = el("progress", { max: "1", value: "0", "aria-label": "Work that is done" });
   const heading = el("h2", {});
   const line = el("p", { class: "small muted figures" });
   const list = el("ul", { class: "adding-files", "aria-label": "Files being added", tabindex: "0" });
@@ -39,7 +39,7 @@ export function adding(/** @type {HTMLElement} */ holder, /** @type {App} */ app
     const own = now.items.length > 0;
     heading.textContent = title(now);
     bar.hidden = line.hidden = list.hidden = !own;
-    bar.value = own ? progress(now) : 0;
+    bar.value = own ? now.part : 0;
     line.textContent = inWords(now);
     actions(now);
     drawJobs(now.earlier);
@@ -112,26 +112,16 @@ function title(/** @type {Standing} */ now) {
   return now.done < now.items.length ? `Adding ${plural(now.items.length, "file")}${where}` : `Added${where}`;
 }
 
-/** Sending and reading count half each. */
-function progress(/** @type {Standing} */ now) {
-  const gone = now.items.reduce((sum, item) => sum + ended(item) * 0.5 + (ended(item) ? 0.5 : item.fraction * 0.5), 0);
-  return gone / now.items.length;
-}
-
-function ended(/** @type {Item} */ item) {
-  return ["ready", "unreadable", "failed", "cancelled"].includes(item.state) ? 1 : 0;
-}
-
 function inWords(/** @type {Standing} */ now) {
   const { count } = now;
   const pace = [];
   if (now.done < now.items.length) {
     if (now.rate) pace.push(`${bytes(now.rate)}/s`);
-    if (now.perMinute >= 1) pace.push(`${Math.round(now.perMinute)} files a minute`);
     if (now.left !== null) pace.push(`about ${seconds(now.left)} left`);
   }
   return dotted(
     `${count.ready} of ${now.items.length} ready`,
+    now.pages ? plural(now.pages, "page") : "",
     count.unreadable ? `${count.unreadable} could not be read` : "",
     count.failed ? `${count.failed} could not be sent` : "",
     count.cancelled ? `${count.cancelled} cancelled` : "",

@@ -7,6 +7,7 @@ const FILES = 20; // in a request
 const BYTES = 32_000_000; // in a request, unless one file alone is larger
 const AT_ONCE = 2; // requests; a browser has six lines to a server, and the rest of the page needs some
 const TRIES = 6;
+const SENT = 0.2; // of the work on a file, once it has left the browser
 const LOOK = 2500; // milliseconds between looks at jobs that are not followed
 const BESIDE = 4; // jobs that are looked at beside the one that is followed
 const ENDED = new Set(["done", "failed", "cancelled"]);
@@ -23,6 +24,7 @@ const watchers = new Set();
 /** @type {Set<(now: Standing) => void>} */
 const enders = new Set();
 let began = 0;
+let least = Infinity; // seconds left, as they were told last: they do not grow unless files are added
 let bytesSent = 0;
 let following = /** @type {{ id: string; stream: Stream } | null} */ (null);
 let looking = 0;
@@ -48,6 +50,7 @@ export function send(/** @type {Chosen[]} */ files, /** @type {string} */ base, 
     bytesSent = 0;
   }
   settled = false;
+  least = Infinity;
   for (const { file, path } of files) {
     /** @type {Item} */
     const item = { base, path, file, bytes: file.size, state: "queued", fraction: 0, why: "", note: "", pages: 0, tries: 0 };
@@ -114,19 +117,25 @@ export function standing() {
   }
   const done = items.filter((item) => OVER.has(item.state)).length;
   const earlier = [...jobs.values()].filter((each) => !each.items.length && !ENDED.has(each.job.state)).map(({ job }) => job);
-  return { items, count, bytes, done, earlier, ...pace(done), busy: done < items.length || earlier.length > 0 };
+  const pages = items.reduce((sum, item) => sum + item.pages, 0);
+  return { items, count, bytes, pages, done, earlier, ...pace(), busy: done < items.length || earlier.length > 0 };
 }
 
-/** Bytes a second while something is sent, files a minute, and seconds that are left, as far as that can be told. */
-function pace(/** @type {number} */ done) {
+/** The part of the work that is done, bytes a second while something is sent, and seconds that are left, as far as that can be told. */
+function pace() {
   const seconds = (performance.now() - began) / 1000;
   const unsent = items.some((item) => item.state === "queued" || item.state === "sending");
-  const perFile = done >= 3 && seconds > 3 ? seconds / done : 0;
-  return {
-    rate: unsent && seconds > 1 ? bytesSent / seconds : 0,
-    perMinute: perFile ? 60 / perFile : 0,
-    left: perFile && done < items.length ? perFile * (items.length - done) : null,
-  };
+  const all = items.reduce((sum, item) => sum + weight(item), 0);
+  const part = all ? items.reduce((sum, item) => sum + weight(item) * (OVER.has(item.state) ? 1 : SENT * item.fraction), 0) / all : 0;
+  const left = seconds > 3 && part > 0.05 ? (seconds * (1 - part)) / part : Infinity;
+  least = Math.min(least, left);
+  const tells = part < 1 && left < 3 * least; // who was wrong by more than that says nothing
+  return { part, rate: unsent && seconds > 1 ? bytesSent / seconds : 0, left: tells ? least : null };
+}
+
+/** What a file costs beside another: its size, and something for every file. */
+function weight(/** @type {Item} */ item) {
+  return item.bytes + 20_000;
 }
 
 // Sending
@@ -251,6 +260,7 @@ async function look() {
 function absorb(/** @type {JobView} */ job) {
   const known = jobs.get(job.id);
   if (!known) return;
+  if (known.job.left !== null && job.left !== null && job.files === known.job.files) job.left = Math.min(job.left, known.job.left);
   known.job = job;
   if (!known.items.length && ENDED.has(job.state)) setTimeout(() => takeUp().catch(() => {}), LOOK); // there may be more than were listed
   const reports = new Map(job.reports.map((report) => [report.name, report]));
@@ -261,7 +271,7 @@ function absorb(/** @type {JobView} */ job) {
       const failed = report.outcome === "failed";
       over(item, failed ? "unreadable" : "ready", report.why);
       Object.assign(item, { note: NOTES[report.outcome] ?? "", pages: report.pages });
-    } else if (job.state === "running") item.state = "reading";
+    } else if (job.state === "running") item.state = report?.status === "reading" ? "reading" : "waiting";
     else if (ENDED.has(job.state)) over(item, job.state === "cancelled" ? "cancelled" : "failed", job.error);
   });
   attend();

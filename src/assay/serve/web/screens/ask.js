@@ -182,7 +182,7 @@ function greeting(/** @type {App} */ app, /** @type {HTMLElement} */ welcome, /*
   }
   const within = bases.length > 1 ? ` in ${plural(bases.length, "knowledge base")}` : "";
   const from = documents
-    ? `Answers come from ${plural(documents, "document")}${within}, with the page behind every statement.`
+    ? `Answers come from ${plural(documents, "document")}${within}, with the page behind every statement.${pending ? ` ${plural(pending, "more file")} still to be read.` : ""}`
     : `${plural(pending, "file")} still to be read. You can ask as soon as the first is done.`;
   fill(
     welcome,
