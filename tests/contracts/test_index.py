@@ -623,8 +623,8 @@ async def test_an_engine_names_its_parts_and_their_versions(engine: IndexEngine)
 
 async def test_relabelled_rows_are_found_under_the_new_label_only(index):
     await index.upsert([row("a", doc="d1", label="open"), row("b", doc="d2", label="open")])
-    assert await index.relabel("d1", "secret") == 1
-    assert await index.relabel("d9", "secret") == 0
+    assert await index.relabel({"d1": "secret"}) == 1
+    assert await index.relabel({"d9": "secret"}) == 0
     assert ids(await index.lexical("words", 5, Eq("label", "secret"))) == if_words(index, ["a"])
     assert ids(await index.dense(unit(0), 5, Eq("label", "secret"))) == ["a"]
     assert ids(await index.dense(unit(0), 5, Eq("label", "open"))) == ["b"]

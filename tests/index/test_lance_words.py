@@ -100,7 +100,7 @@ async def test_a_table_made_before_it_had_terms_is_searched_and_written_all_the_
     assert list(await ranked(index, "flooding")) == ["a"]
     await index.upsert([row("c", "floods"), row("b", "a flood after all")])
     assert set(await ranked(index, "flooding")) == {"a", "b", "c"}
-    assert await index.relabel("d", "m") == 3
+    assert await index.relabel({"d": "m"}) == 3
     assert not in_memory(index)
     assert [each.passage.id for each in await index.rows(["a", "c"])] == ["a", "c"]
 

@@ -53,7 +53,7 @@ def test_a_worker_optimises_an_index_to_which_much_was_written(folder: Path, mon
             index = await workspace.context.existing_index(base)
             assert index is not None
             for label in range(writes):
-                await index.relabel(workspace.documents.listing()[0].id, f"label {label}")
+                await index.relabel({workspace.documents.listing()[0].id: f"label {label}"})
             return await index.is_untidy()
 
     assert not asyncio.run(is_untidy()) and asyncio.run(is_untidy(writes=UNTIDY))

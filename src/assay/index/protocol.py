@@ -6,7 +6,7 @@ separately, as lists of hits; `retrieve.py` fuses them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Protocol, overload
@@ -15,9 +15,14 @@ import numpy as np
 
 from assay.core.types import Hit, Row
 from assay.index.encoding import hit_of
-from assay.index.filters import Eq, Filter, matches
+from assay.index.filters import Filter, In, matches
 
 NO_INDEX = "This knowledge base has no search index. `assay reindex` builds it, and `assay add PATH` adds documents."
+
+
+def relabelled(row: Row, labels: Mapping[str, str]) -> Row:
+    """A row with the new label of its document."""
+    return replace(row, fields={**row.fields, "label": labels[row.passage.doc_id]})
 
 
 class Index(Protocol):
@@ -29,11 +34,14 @@ class Index(Protocol):
         """Remove the matching rows and return their number. Searches no longer find them; `purge` removes their text."""
         ...
 
-    async def relabel(self, document: str, label: str) -> int:
-        """Set the access label of a document's rows and return their number."""
-        rows = await self.matching(Eq("doc", document))
-        await self.upsert([replace(row, fields={**row.fields, "label": label}) for row in rows])
-        return len(rows)
+    async def relabel(self, labels: Mapping[str, str]) -> int:
+        """Set the access labels of the rows of documents, in few writes, and return the number of rows."""
+        names, count = list(labels), 0
+        for first in range(0, len(names), 500):
+            rows = await self.matching(In("doc", tuple(names[first : first + 500])))
+            await self.upsert([relabelled(row, labels) for row in rows])
+            count += len(rows)
+        return count
 
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> Sequence[Hit]:
         """The k rows nearest by cosine, best first; ties break on passage id. Score channel `dense`."""

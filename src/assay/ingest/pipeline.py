@@ -503,8 +503,8 @@ async def _index_all(intake: IngestContext, done: asyncio.Queue[_Embedded | None
         await asyncio.to_thread(documents.mark_ready, intake.store, intake.base, counts, intake.recipe)
         given = {row.passage.doc_id: row.fields["label"] for row in rows}
         now = await asyncio.to_thread(documents.labels, intake.store, list(given))
-        for document in [each for each in given if now.get(each, given[each]) != given[each]]:
-            await intake.index.relabel(document, now[document])  # access was changed meanwhile
+        if changed := {each: now[each] for each in given if now.get(each, given[each]) != given[each]}:
+            await intake.index.relabel(changed)  # access was changed meanwhile
         for each in batch:
             tally.done(replace(each.report, passages=len(each.pieces)))
         batches += 1
@@ -598,8 +598,8 @@ async def synchronise_index(store: Store, index: Index, base: Base) -> None:
         await index.delete(In("doc", tuple(part)))
         documents.swept(store, part)
     late = document_access.outdated_labels(store, base)
-    for document, label in late.items():
-        await index.relabel(document, label)
+    if late:
+        await index.relabel(late)  # in one write: readers could not follow many
     document_access.mark_labels_written(store, late.items())
 
 

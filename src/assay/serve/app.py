@@ -43,6 +43,7 @@ from assay.serve.routes import (
     synthesis,
     system,
     threads,
+    watches,
 )
 from assay.serve.state import INTERNAL_ERROR, ServeOptions, Server
 
@@ -59,6 +60,7 @@ ROUTERS = (
     people.people_router,
     people.access_router,  # before the bases: a base's name may contain a slash
     bases.bases_router,
+    watches.watches_router,
     documents.documents_router,
     documents.search_router,
     bases.jobs_router,

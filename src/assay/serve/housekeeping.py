@@ -13,6 +13,7 @@ from assay.core.errors import AssayError
 from assay.core.events import WORKSPACE
 from assay.governance.audit.retention import erase_old
 from assay.governance.audit.witness import audit_context, erasure_signer, seal
+from assay.serve.place_watcher import LOOK
 from assay.serve.state import Server
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import LEASE
@@ -33,6 +34,8 @@ async def work(server: Server) -> None:
             tasks.create_task(_notice(server))
         tasks.create_task(_carry_on(server))
         tasks.create_task(_tidy(server))
+        if server.works:
+            tasks.create_task(_watch(server))
 
 
 async def _carry_on(server: Server) -> None:
@@ -69,6 +72,16 @@ async def _tidy(server: Server) -> None:
                 await server.workspace.documents.tidy_indexes()
         except AssayError as error:
             log.error("an index could not be optimised: %s", error)
+
+
+async def _watch(server: Server) -> None:
+    """Watch the places that were chosen, here or at another process."""
+    while not server.runs.closing:
+        try:
+            await server.watcher.keep(server.workspace)
+        except AssayError as error:
+            log.error("what is to be watched could not be read: %s", error)
+        await asyncio.sleep(LOOK)
 
 
 async def _notice(server: Server) -> None:

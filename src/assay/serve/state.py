@@ -20,6 +20,7 @@ from assay.serve.live import LiveRuns
 from assay.serve.metrics import ServerMetrics
 from assay.serve.oidc import OpenIdClient, provider_of
 from assay.serve.page_images import PageImageCache
+from assay.serve.place_watcher import PlaceWatcher
 from assay.serve.run_registry import RunRegistry
 from assay.serve.stream import RunFollower
 from assay.serve.upload_worker import UploadWorker
@@ -71,6 +72,7 @@ class Server:
     runs: RunRegistry = field(init=False)
     follower: RunFollower = field(init=False)
     worker: UploadWorker = field(init=False)
+    watcher: PlaceWatcher = field(init=False)
     pages: PageImageCache = field(init=False)
     limits: ServerLimits = field(default_factory=ServerLimits)
     problems: tuple[str, ...] = ()  # why the server is not ready, if so
@@ -102,6 +104,7 @@ class Server:
         self.runs = self.live.runs
         self.follower = RunFollower(self.runs, self.present, self.hears)
         self.worker = UploadWorker(self.background, self.workspace, self.process, shared=self.shared, hears=self.hears)
+        self.watcher = PlaceWatcher(self.background, self.process)
         self.pages = PageImageCache(file_limits(self.workspace.settings))
 
     @property
@@ -222,6 +225,7 @@ class Server:
         """Stop accepting work: runs end or are parked, jobs stay listed, clients are disconnected."""
         if not self.runs.closing:
             await self.live.park(self.grace)
+            await self.watcher.close()
             await self.worker.close()
             await self.pages.close()
 

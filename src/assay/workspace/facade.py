@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from assay.workspace.services.rechecks import Rechecks
     from assay.workspace.services.records import Records
     from assay.workspace.services.reviews import Reviews as Reviews
-    from assay.workspace.services.serving import Figures, Jobs, Underway
+    from assay.workspace.services.serving import Figures, Jobs, Underway, Watches
     from assay.workspace.services.setup import Setup
     from assay.workspace.services.syntheses import Syntheses
     from assay.workspace.services.threads import Threads
@@ -87,11 +87,12 @@ class Workspace(WorkspaceContext):
     syntheses: Syntheses
     threads: Threads
     underway: Underway
+    watches: Watches
 
     def __getattr__(self, name: str) -> Any:
         if name not in Workspace.__annotations__:
             raise AttributeError(f"A workspace has no {name!r}.", name=name, obj=self)
-        module = "serving" if name in ("figures", "jobs", "underway") else name
+        module = "serving" if name in ("figures", "jobs", "underway", "watches") else name
         service = getattr(import_module(f"assay.workspace.services.{module}"), name.capitalize())(self)
         setattr(self, name, service)
         return service

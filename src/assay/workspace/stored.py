@@ -17,12 +17,13 @@ from assay.store.runs.records import Record, documents_in
 from assay.store.runs.underway import LEASE, ListedRun, is_elsewhere, this_process
 from assay.store.runs.visibility import WITHHELD_ANSWER, WITHHELD_REASON
 from assay.store.threads import Thread
+from assay.store.watches import Watch
 
 __all__ = [
     "CANCELLED", "DONE", "FAILED", "FORMER", "GROUP", "LEASE", "READY", "REPLACED", "SCHEME", "SHOWN", "SIGN_IN_SECONDS",
     "STATE", "USER", "WITHHELD_ANSWER", "WITHHELD_REASON", "Blobs", "ChangeListener", "Counted", "Entry", "EstimateRange",
     "Fact", "Head", "Identity", "Job", "JobFile", "ListedRun", "Member", "NameTaken", "Record", "RunProgress", "SignIn",
-    "Store", "Thread", "Uploads", "WorkEstimate", "check_grantee", "documents_in", "former_states", "grant_of",
+    "Store", "Thread", "Uploads", "Watch", "WorkEstimate", "check_grantee", "documents_in", "former_states", "grant_of",
     "groups_now", "is_bucket", "is_elsewhere", "is_pattern", "is_valid_group_name", "is_valid_name", "open_blobs",
     "open_store", "this_process",
 ]  # fmt: skip

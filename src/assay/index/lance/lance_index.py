@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +20,7 @@ import numpy as np
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.types import Hit, Row
 from assay.index.encoding import hit_of, query_vector, query_words, table_name
-from assay.index.filters import EVERYTHING, Eq, Filter
+from assay.index.filters import EVERYTHING, Filter, In
 from assay.index.lance import matrix
 from assay.index.lance.rows import (
     IN_MEMORY,
@@ -39,7 +39,7 @@ from assay.index.lance.rows import (
 from assay.index.lance.tables import TablePlace, build_indices, damaged, open_table
 from assay.index.lance.words import query_terms
 from assay.index.lease import lease_path, shared_lease
-from assay.index.protocol import NO_INDEX, Index
+from assay.index.protocol import NO_INDEX, Index, relabelled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,12 +105,12 @@ class LanceIndex(Index):
             await self.place.flush(self.table.name, began)
             return result.num_deleted_rows  # type: ignore[reportAttributeAccessIssue]
 
-    async def relabel(self, document: str, label: str) -> int:
+    async def relabel(self, labels: Mapping[str, str]) -> int:
         async with self.place.lock(self.name, self.lock_timeout):
             began = time.time()
-            rows = await self.matching(Eq("doc", document))
+            rows = await self.matching(In("doc", tuple(labels)))
             if rows:
-                await self._merge([replace(row, fields={**row.fields, "label": label}) for row in rows])
+                await self._merge([relabelled(row, labels) for row in rows])
                 await self.place.flush(self.table.name, began)
             return len(rows)
 

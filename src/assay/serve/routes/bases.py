@@ -259,6 +259,7 @@ def describe_base(name: BaseName, changed: UpdateBaseRequest, workspace: Current
 async def delete_base(name: BaseName, workspace: CurrentWorkspace, server: CurrentServer) -> None:
     """The knowledge base with everything in it; what is being read into it is stopped."""
     base = await asyncio.to_thread(writable_base, workspace, name)
+    await server.watcher.end_all(server.workspace, base)
     await server.worker.cancel_all(base)
     await change_base(workspace, base, lambda: workspace.records.erase_base(base.name))
     await server.pages.forget()

@@ -164,9 +164,8 @@ class People(Service):
             return True
         try:
             index = await self.context.existing_index(base)
-            for document, label in due.items() if index is not None else ():
-                assert index is not None
-                await index.relabel(document, label)
+            if index is not None:
+                await index.relabel(due)
         except AssayError as error:
             log.warning("the index of %s does not know yet who may read what: %s", base.id, error)
             return False

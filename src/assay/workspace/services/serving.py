@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.store import jobs
+from assay.store import jobs, watches
+from assay.store.access import grants
 from assay.store.runs import figures, underway
 from assay.workspace.context import OnStore, Service
 
@@ -27,6 +28,20 @@ class Jobs(Service):
     start = OnStore(jobs.start)
     unfinished = OnStore(jobs.unfinished)
     waiting_bytes = OnStore(jobs.waiting_bytes)
+
+
+@dataclass(frozen=True)
+class Watches(Service):
+    """Places that a server watches."""
+
+    bases = OnStore(grants.every_base)
+    begin = OnStore(watches.begin)
+    claim = OnStore(watches.claim)
+    end = OnStore(watches.end)
+    listing = OnStore(watches.listing)
+    note = OnStore(watches.note)
+    one = OnStore(watches.one)
+    release = OnStore(watches.release)
 
 
 @dataclass(frozen=True)

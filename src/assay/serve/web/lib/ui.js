@@ -15,6 +15,7 @@ const ICONS = {
   down: ["M6 9l6 6 6-6"],
   right: ["M9 6l6 6-6 6"],
   left: ["M15 6l-6 6 6 6"],
+  folder: ["M4 6h6l2 2h8v10H4z"],
   document: ["M7 3h7l4 4v14H7z", "M14 3v4h4", "M10 12h5", "M10 16h5"],
   ask: ["M4 5h16v11H10l-4 4v-4H4z"],
   layers: ["M12 4l8 4-8 4-8-4z", "M4 12l8 4 8-4", "M4 16l8 4 8-4"],

@@ -10,6 +10,7 @@ import { library } from "../documents/document_list.js";
 import { actions, button, empty, icon } from "../lib/ui.js";
 import { readiness } from "../documents/readiness.js";
 import { send, standing, takeUp, watch, whenOver } from "../documents/uploads.js";
+import { watches } from "../documents/watches.js";
 
 const REFRESH = 4000; // milliseconds between looks at the list while files come in
 let voice = /** @type {App | null} */ (null); // the end is told wherever the person is by then
@@ -65,7 +66,8 @@ function drawn(/** @type {HTMLElement} */ screen, /** @type {App} */ app, /** @t
   const section = el("section", { class: "library", "aria-label": base ? `Documents of ${base.name}` : "All documents" });
   add(screen, base ? baseHead(app, base, fillable ? put : null) : overview(app, cards, put, offers));
   closers.push(adding(screen, app));
-  add(screen, holder, !base && bases.length ? el("h2", {}, "All documents") : null, section);
+  const followed = el("div", { class: "watches-holder" });
+  add(screen, holder, followed, !base && bases.length ? el("h2", {}, "All documents") : null, section);
   const list = library(section, app, {
     base: base?.name,
     alone: bases.length === 1,
@@ -74,6 +76,11 @@ function drawn(/** @type {HTMLElement} */ screen, /** @type {App} */ app, /** @t
     changed: report.refresh,
   });
   closers.push(list.close);
+  const look = () => {
+    if (list.free) list.refresh();
+    report.refresh();
+  };
+  closers.push(watches(followed, app, bases, base?.name, look).close);
   if (base) report.refresh();
   if (fillable) closers.push(dropTarget(screen, base ? `Drop to add to ${base.name}` : "Drop to add", put));
   closers.push(keptUp(list, report));
