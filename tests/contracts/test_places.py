@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ import pytest
 from notes import Plain
 from place_servers import STORAGES, Files, Storage
 
-from assay.core.errors import AssayError, UserError
+from assay.core.errors import AssayError, StoreError, UserError
+from assay.core.settings import hider
 from assay.evaluate.plain_text import WordEmbedder
-from assay.ingest.places import Place, open_place
+from assay.ingest.places import Login, Place, below, login_for, open_place
 from assay.ingest.readiness import Readiness
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.services.documents import Documents
@@ -180,6 +183,55 @@ def test_only_an_address_in_the_settings_is_reached(opened: Workspace, storage: 
         with pytest.raises(UserError):
             open_place(address, opened.settings)
     assert open_place(storage.address + "/below/", opened.settings).address == storage.address + "/below"
+
+
+@pytest.mark.parametrize("scheme", ["dav", "http"])
+def test_a_redirect_is_not_followed(tmp_path: Path, scheme: str):
+    asked: list[str] = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            asked.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", f"http://127.0.0.1:{self.server.server_address[1]}/secret/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_HEAD = do_PROPFIND = answer
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"{scheme}://127.0.0.1:{server.server_address[1]}/minutes"
+    try:
+        with open_workspace(tmp_path / "workspace", create=True, sources_allowed=address) as made:
+            place = open_place(address, made.settings)
+            for reached in (place.listed, lambda: place.fetch("a.txt", tmp_path / "copy")):
+                with pytest.raises(StoreError, match="not followed"):
+                    reached()
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert asked and not any("secret" in path for path in asked)
+
+
+def test_a_server_that_lists_what_is_elsewhere_is_not_believed():
+    assert below("/minutes", "/minutes/a/b.txt") == "a/b.txt"
+    assert not any(below("/minutes", path) for path in ("/minutes", "/other/a", "/minutes/../a", "/minutes//a"))
+
+
+def test_the_longest_address_says_who_signs_in_and_no_password_is_shown(tmp_path: Path):
+    lines = "davs://cloud.example anna:one word\ndavs://cloud.example/hr board:another:word\n"
+    assert login_for("davs://cloud.example/minutes", lines) == Login("anna", "one word")
+    assert login_for("davs://cloud.example/hr/2024", lines) == Login("board", "another:word")
+    assert login_for("davs://cloud.example.org/hr", lines) == Login()
+    with open_workspace(tmp_path / "workspace", create=True, sources_logins=lines) as made:
+        assert "another:word" not in hider(made.settings)("it refused another:word")
+        assert "one word" not in repr(made.settings)
+    with pytest.raises(UserError) as refused:
+        open_place("davs://anna:a-password@cloud.example/x", made.settings)
+    assert "a-password" not in str(refused.value)
 
 
 def test_the_connector_of_the_how_to_is_one(tmp_path: Path):

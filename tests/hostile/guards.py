@@ -46,6 +46,27 @@ SYNTHESIS = "tests/synthesis"
 FLUSHES = "tests/agent/test_group_commit.py"
 GUARDS = (
     Guard(
+        "a sync reaches the addresses in the settings alone",
+        "ingest/places/__init__.py",
+        "if not allows(settings.sources_allowed, address):",
+        "if False:",
+        "tests/contracts/test_places.py::test_only_an_address_in_the_settings_is_reached",
+    ),
+    Guard(
+        "a server follows what the settings name alone",
+        "serve/routes/watches.py",
+        "if not allows(server.workspace.settings.sources_allowed, place):",
+        "if False:",
+        "tests/serve/test_watches.py::test_only_what_the_settings_allow_is_watched",
+    ),
+    Guard(
+        "a file that was renamed twice is not taken for gone",
+        "ingest/changes.py",
+        "kept = {entry.uri for entry in gone if sizes & {entry.bytes, None}}",
+        "kept = set[str]()",
+        "tests/ingest/test_watching.py::test_a_file_that_is_gone_is_waited_for_while_one_as_large_is_not_read_yet",
+    ),
+    Guard(
         "words in quotation marks are in a cited passage",
         "answer/checking/claim_rules.py",
         "if altered := altered_quotation(words, texts.values()):",

@@ -9,7 +9,10 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from doubles import WordAnswers
@@ -219,3 +222,13 @@ def test_a_file_that_is_written_all_the_time_is_read_after_a_while():
     assert plan("/p", files, {}, [], "", watched, 0.0).read == []
     assert plan("/p", files, {}, [], "", watched, PATIENCE - 1).read == []
     assert plan("/p", files, {}, [], "", watched, PATIENCE).read == ["/p/a"]
+
+
+def test_a_file_that_is_gone_is_waited_for_while_one_as_large_is_not_read_yet():
+    gone: Any = SimpleNamespace(
+        uri="/p/a", base="b", label="b", bytes=7, digest="x", state="ready", parser="", status="read"
+    )
+    watched, young = Watched(grace=5), Listed("b", 7, "2", young=True)
+    assert not plan("/p", {"/p/b": young}, {}, [gone], "", watched, 0.0).remove
+    assert not plan("/p", {"/p/c": young}, {}, [gone], "", watched, 20.0).remove, "it may have been renamed twice"
+    assert plan("/p", {"/p/c": replace(young, size=8)}, {}, [gone], "", watched, 21.0).remove == {"/p/a"}

@@ -26,6 +26,7 @@ class Watched:
     grace: float  # seconds that a file must be gone before its document is
     missed: dict[str, float] = field(default_factory=dict)  # locations, since when they are gone
     noted: set[str] = field(default_factory=set)  # those of restricted documents of which that is noted
+    unopened: set[str] = field(default_factory=set)  # locations that could not be opened at the last look
     young: dict[str, float] = field(default_factory=dict)  # locations that wait to be read, since when
 
 
@@ -92,9 +93,10 @@ def plan(
         # What waits may be that document under another name: until it is read, nothing is read that is at a new place.
         read, vanished = [uri for uri in read if at[uri]], [each for each in vanished if each.uri not in open]
     watched.noted |= {each.uri for each in vanished}
-    patience = watched.grace + (PATIENCE if waiting else 0.0)
-    remove = {uri for uri, since in watched.missed.items() if now - since >= patience}
-    due = [since + patience - now for uri, since in watched.missed.items() if uri not in remove]
+    sizes = {files[uri].size for uri in waiting}  # a file that waits may be one that is gone, if it is as large
+    kept = {entry.uri for entry in gone if sizes & {entry.bytes, None}}
+    remove = {uri for uri, since in watched.missed.items() if now - since >= watched.grace and uri not in kept}
+    due = [max(YOUNG, since + watched.grace - now) for uri, since in watched.missed.items() if uri not in remove]
     return Plan(read, refused & set(read), vanished, remove, min([*due, *([YOUNG] if waiting else []), inf]))
 
 

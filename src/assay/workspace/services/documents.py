@@ -24,7 +24,7 @@ from assay.ingest.changes import Watched, plan
 from assay.ingest.near_copies import Restricted, restricted
 from assay.ingest.parsed import PageBox, file_limits
 from assay.ingest.pipeline import IngestContext, Progress, current_parsers, recipe_of
-from assay.ingest.places import Listed, Place, location, open_place
+from assay.ingest.places import YOUNG, Listed, Place, location, open_place
 from assay.ingest.places.held import held_files
 from assay.ingest.places.watch import told_of_changes
 from assay.ingest.readiness import Readiness, summarise_files
@@ -313,6 +313,11 @@ class Documents(Service):
                 report = await self.add_sources(reading, into.name, say=listen, around=around, reader=reader)
             finally:
                 note.write()
+        if watched is not None:
+            unopened = {uri for uri in todo.read if uri not in digests}
+            if unopened - watched.unopened:  # they went while they were read: perhaps to another name
+                todo = replace(todo, remove=set[str](), again=YOUNG)
+            watched.unopened = unopened
         removed = [each for each in self.context.sources([into.id]) if each.uri in todo.remove]
         await Records(self.context).erase(removed, self.context.scope([into.id]))
         own = digest(place.address)
