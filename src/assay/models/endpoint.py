@@ -415,6 +415,7 @@ class StreamedReply:
 
     text: str = ""
     finish: str = ""
+    begun: bool = False  # a delta has come, though it may be empty
     ended: bool = False
     error: str = ""
     envelope: dict[str, Any] = field(default_factory=dict)  # `model` and `usage`, as far as they were sent
@@ -446,7 +447,9 @@ class StreamedReply:
         choice = choices[0] if isinstance(choices, list) and choices else None
         if isinstance(choice, Mapping):
             delta = choice.get("delta")
-            self.text += _text(delta.get("content")) if isinstance(delta, Mapping) else ""
+            if isinstance(delta, Mapping):
+                self.begun = True
+                self.text += _text(delta.get("content"))
             self.finish = finish if isinstance(finish := choice.get("finish_reason"), str) else self.finish
 
 
@@ -458,6 +461,8 @@ def read_stream(response: Response) -> dict[str, Any]:
         raise ValueError(f"it broke off: {streamed.error}")
     if not streamed.ended and not streamed.finish:
         raise ValueError("it broke off")
+    if not streamed.begun:
+        raise ValueError("there are no `choices` with a `delta`")
     choice = {"message": {"content": streamed.text}, "finish_reason": streamed.finish or "stop"}
     return streamed.envelope | {"choices": [choice]}
 
