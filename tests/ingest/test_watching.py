@@ -232,3 +232,16 @@ def test_a_file_that_is_gone_is_waited_for_while_one_as_large_is_not_read_yet():
     assert not plan("/p", {"/p/b": young}, {}, [gone], "", watched, 0.0).remove
     assert not plan("/p", {"/p/c": young}, {}, [gone], "", watched, 20.0).remove, "it may have been renamed twice"
     assert plan("/p", {"/p/c": replace(young, size=8)}, {}, [gone], "", watched, 21.0).remove == {"/p/a"}
+
+
+def test_what_is_not_read_because_a_restricted_file_is_gone_is_waited_for_too():
+    about: Any = {"base": "b", "bytes": 7, "digest": "x", "state": "ready", "parser": "", "status": "read"}
+    secret, plain = (
+        SimpleNamespace(uri=f"/p/{name}", label=label, **about) for name, label in (("s", "l"), ("a", "b"))
+    )
+    watched, old, young = Watched(grace=5), Listed("b", 7, "2"), Listed("c", 9, "3", young=True)
+    watched.missed["/p/a"] = 0.0
+    looked = plan("/p", {"/p/b": old, "/p/c": young}, {}, [secret, plain], "", watched, 20.0)
+    assert not looked.read and not looked.vanished and not looked.remove, "b may be a, and c may be s"
+    looked = plan("/p", {"/p/b": old, "/p/c": young}, {}, [secret, plain], "", watched, 24.0)
+    assert looked.read == ["/p/b"] and looked.vanished == [secret]

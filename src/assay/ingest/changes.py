@@ -93,7 +93,8 @@ def plan(
         # What waits may be that document under another name: until it is read, nothing is read that is at a new place.
         read, vanished = [uri for uri in read if at[uri]], [each for each in vanished if each.uri not in open]
     watched.noted |= {each.uri for each in vanished}
-    sizes = {files[uri].size for uri in waiting}  # a file that waits may be one that is gone, if it is as large
+    # A file that waits may be one that is gone, if it is as large.
+    sizes = {files[uri].size for uri in set(changed).difference(read)}
     kept = {entry.uri for entry in gone if sizes & {entry.bytes, None}}
     remove = {uri for uri, since in watched.missed.items() if now - since >= watched.grace and uri not in kept}
     due = [max(YOUNG, since + watched.grace - now) for uri, since in watched.missed.items() if uri not in remove]
