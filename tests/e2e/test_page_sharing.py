@@ -89,7 +89,7 @@ def test_sources_are_chosen_an_answer_is_corrected_followed_up_and_shared(reads:
     row.get_by_role("button", name=re.compile("^Share")).click()
     dialog.get_by_label("Name").fill("reader")
     dialog.get_by_role("button", name="Share").click()
-    expect(dialog.get_by_role("list", name="Who may read it")).to_have_text("reader")
+    expect(dialog.get_by_role("list", name="Who may read it")).to_contain_text("reader")
     editor.pictures("sharing")
     reader = sits(reads, team, "reader")
     page = reader.goes()

@@ -107,9 +107,11 @@ def test_a_shared_thread_is_read_as_far_as_its_documents_may_be_read(folder: Pat
         place = f"/api/shared-threads/{thread}"
         assert reader.get(place).status_code == 404
         assert editor.post(f"/api/threads/{thread}/readers", json={"name": "user:reader", "may": True}).json() == {
-            "readers": ["user:reader"]
+            "readers": ["user:reader"],
+            "accepted": [],
         }
         accept(reader, thread)
+        assert editor.get(f"/api/threads/{thread}/readers").json()["accepted"] == ["user:reader"]
         assert reader.get("/api/shared-threads").json()["threads"][0]["owner"] == "editor"
         turn = reader.get(place).json()["shared_turns"][0]
         assert turn["question"] == QUESTION and turn["answer"] is None and "metres" not in json.dumps(turn)

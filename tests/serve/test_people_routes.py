@@ -50,10 +50,12 @@ def test_administrators_manage_people_owners_access_and_everybody_their_keys(fol
             lamp = f"/api/documents/{names['lamp.txt']}/access"
             shared = editor.post("/api/bases/default/access", json={"name": "user:reader", "may": True})
             assert shared.json()["readers"] == ["user:editor", "user:reader"] and shared.json()["own"]
+            assert shared.json()["accepted"] == [], "its owner sees who has not accepted it yet"
             (offer,) = reader.get("/api/offers").json()
             assert (offer["name"], offer["owner"], offer["declined"]) == ("default", "editor", False)
             assert reader.get("/api/documents").json()["total"] == 0, "it is offered, and not accepted yet"
             assert reader.post(f"/api/offers/{offer['id']}", json={"accept": True}).status_code == 204
+            assert editor.get("/api/bases/default/access").json()["accepted"] == ["user:reader"]
             assert reader.get("/api/documents").json()["total"] == 3 and reader.get("/api/offers").json() == []
             assert reader.get("/api/bases/default/access").status_code == 404, "who reads it is its owner's to know"
             assert reader.get(lamp).status_code == 404
@@ -68,6 +70,7 @@ def test_administrators_manage_people_owners_access_and_everybody_their_keys(fol
                 "readers": ["user:editor"],
                 "mine": True,
                 "patterns": [],
+                "accepted": [],
                 "held": "",
             }
             assert editor.delete(lamp).json()["own"] is False

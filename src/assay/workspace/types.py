@@ -89,6 +89,7 @@ class Access:
     readers: tuple[str, ...]  # user:… and group:…, the owner first
     mine: bool
     patterns: tuple[str, ...] = ()  # of a base: those that are restricted; of a document: that whose list applies
+    accepted: tuple[str, ...] = ()  # of a base: those of its readers who accepted it
     held: str = ""  # why its list is provisional, until its owner decides
 
 

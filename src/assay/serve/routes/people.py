@@ -75,6 +75,7 @@ class AccessView(ResponseModel):
     readers: tuple[str, ...]  # user:NAME, group:NAME
     mine: bool
     patterns: tuple[str, ...]  # of a base: those that are restricted; of a document: that whose list counts
+    accepted: tuple[str, ...]  # of a base: those of its readers who accepted it; to others it is offered
     held: str  # why the list is provisional until its owner decides; empty if it is not
 
 

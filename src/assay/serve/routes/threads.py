@@ -62,9 +62,10 @@ class ThreadView(ThreadSummary):
 
 
 class ThreadReadersResponse(ResponseModel):
-    """Who else may read a thread: `user:NAME`, `group:NAME`."""
+    """Who else may read a thread: `user:NAME`, `group:NAME`; and who of them accepted it. To others it is offered."""
 
     readers: tuple[str, ...]
+    accepted: tuple[str, ...]
 
 
 class ShareThreadRequest(RequestModel):
@@ -149,14 +150,20 @@ def _where(workspace: Workspace, run: Run) -> WhereView:
 @threads_router.get("/{thread}/readers")
 def thread_readers(thread: str, workspace: CurrentWorkspace) -> ThreadReadersResponse:
     """Who else may read a thread of yours."""
-    return ThreadReadersResponse(readers=tuple(workspace.threads.readers(thread)))
+    return _readers(workspace, thread)
 
 
 @threads_router.post("/{thread}/readers")
 def share_thread(thread: str, given: ShareThreadRequest, workspace: CurrentWorkspace) -> ThreadReadersResponse:
     """Let a person or a group read a thread of yours, or no longer. They see its questions, and the answers whose documents
     they may read themselves."""
-    return ThreadReadersResponse(readers=tuple(workspace.threads.share(thread, given.name, given.may)))
+    workspace.threads.share(thread, given.name, given.may)
+    return _readers(workspace, thread)
+
+
+def _readers(workspace: Workspace, thread: str) -> ThreadReadersResponse:
+    readers, accepted = workspace.threads.readers(thread), workspace.threads.accepted(thread)
+    return ThreadReadersResponse(readers=tuple(readers), accepted=accepted)
 
 
 @threads_router.patch("/{thread}")

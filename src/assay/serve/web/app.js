@@ -101,7 +101,10 @@ async function show() {
   closeSide();
   await left();
   const screen = where();
-  if (!first) waiting?.pass();
+  if (!first) {
+    waiting?.pass();
+    threads?.lookShared();
+  }
   const root = el("div", { class: "screen" });
   fill(main, tabsAbove(screen, app.me), root);
   mark();
@@ -332,6 +335,11 @@ async function start() {
 window.addEventListener("hashchange", () => {
   if (location.hash !== shown) show();
 });
+
+// Others share and withdraw while one is away
+
+document.addEventListener("visibilitychange", () => threads?.lookShared());
+window.addEventListener("focus", () => threads?.lookShared());
 
 // Menus close when one presses elsewhere, or Esc
 

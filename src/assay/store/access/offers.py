@@ -68,6 +68,12 @@ def listing(store: Store, principal: Principal) -> list[Offer]:
         return sorted(readable_bases(connection, principal, labels)[1], key=lambda each: (each.base.name, each.base.id))
 
 
+def accepted(store: Store, what: str) -> tuple[str, ...]:
+    """The people and groups who accepted a base or thread, by its id."""
+    own = acceptances.c.base == what, acceptances.c.accepted
+    return tuple(store.scalars(select(acceptances.c.name).where(*own).order_by(acceptances.c.name)))
+
+
 def answer(store: Store, principal: Principal, base: str, accepted: bool) -> Base:
     """Accept a base that is offered, by its id; or decline it, or leave it. What somebody owns they cannot leave."""
     with store.write() as connection:

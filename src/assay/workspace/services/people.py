@@ -70,7 +70,8 @@ class People(Service):
         """Who may read a base. Only its owner may ask."""
         base = self._owned_base(name)
         readers, found = tuple(grants.shared_with(self.store, base)), tuple(lists.patterns(self.store, base))
-        return Access("base", base.id, base.name, base.owner, True, readers, self.principal.owns(base), found)
+        accepted = tuple(each for each in offers.accepted(self.store, base.id) if each in readers[1:])
+        return Access("base", base.id, base.name, base.owner, True, readers, self.principal.owns(base), found, accepted)
 
     def pattern_access(self, name: str, pattern: str) -> Access:
         """Who may read what fits a restricted pattern of locations in a base. Only its owner may ask."""
@@ -88,7 +89,7 @@ class People(Service):
         pattern = lists.pattern_of(self.store, base, entry)
         own, held = lists.has_own_list(entry) and not pattern, self.held([entry]).get(entry.id, "")
         patterns = (pattern,) if pattern else ()
-        return Access("document", entry.id, entry.name, base.owner, own, readers, True, patterns, held)
+        return Access("document", entry.id, entry.name, base.owner, own, readers, True, patterns, held=held)
 
     def share_base(self, name: str, who: str, may: bool, by: str = "") -> Access:
         """Give a user or group access to a base, or revoke it."""

@@ -11,7 +11,7 @@ from assay.core.errors import Missing, UserError
 from assay.core.events import Answered
 from assay.core.run import Run
 from assay.store import documents, threads
-from assay.store.access import grants
+from assay.store.access import grants, offers
 from assay.store.runs import records
 from assay.store.threads import Thread
 from assay.workspace.chat_history import history
@@ -65,6 +65,11 @@ class Threads(Service):
     def readers(self, thread: str) -> list[str]:
         """Who else may read a conversation of this person's."""
         return threads.readers(self.store, thread, self.principal.id)
+
+    def accepted(self, thread: str) -> tuple[str, ...]:
+        """Those of its readers who accepted a conversation of this person's."""
+        readers = self.readers(thread)
+        return tuple(each for each in offers.accepted(self.store, thread) if each in readers)
 
     def shared(self) -> list[Thread]:
         """Conversations of others that this person has accepted."""

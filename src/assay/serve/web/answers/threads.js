@@ -2,10 +2,12 @@
 
 import { at, del, get, patch, post, query } from "../lib/api.js";
 import { add, el, fill } from "../lib/dom.js";
-import { afterTyping, askWords, atTheEnd, confirm, iconButton } from "../lib/ui.js";
+import { afterTyping, askWords, atTheEnd, confirm, icon, iconButton } from "../lib/ui.js";
 import { shareThread } from "./sharing.js";
 
 const PAGE = 40;
+
+/** @typedef {`/api/shared-threads/${string}` | `/api/offers/${string}`} Offered */
 
 /** The list and its controls. `refresh` reads it anew, `mark` shows which thread is open. */
 export function threadList(/** @type {App} */ app) {
@@ -29,6 +31,7 @@ export function threadList(/** @type {App} */ app) {
     list,
   );
   let current = "";
+  let lastSeen = "";
   let turn = 0;
 
   afterTyping(search, refresh);
@@ -42,36 +45,63 @@ export function threadList(/** @type {App} */ app) {
     (next ?? search).focus();
   });
 
-  /** Threads that others share, above one's own. */
-  async function showShared() {
-    const found = app.me.auth === "off" ? { threads: [], offers: [] } : await get("/api/shared-threads").catch(() => ({ threads: [], offers: [] }));
-    const reply = async (/** @type {string} */ id, /** @type {boolean} */ accept) => {
-      await post(at("api", "shared-threads", id), { accept });
-      await showShared();
-    };
-    const offers = found.offers.filter((each) => !each.declined);
-    fill(shared, ...(found.threads.length + offers.length
-      ? [
-        el("p", { class: "group" }, "Shared with you"),
-        ...found.threads.map((each) => el(
-          "div",
-          { class: "thread" },
-          el("a", { href: `#${at("shared", each.id)}`, title: `${each.title} (${each.owner})`, dataset: { thread: each.id } }, each.title || "Untitled"),
-          iconButton("close", `Leave “${each.title}”`, () => reply(each.id, false)),
-        )),
-        ...offers.map((each) => el(
-          "div",
-          { class: "thread" },
-          el("span", { title: each.title }, `${each.owner} offers “${each.title || "Untitled"}”`),
-          iconButton("check", "Accept", () => reply(each.id, true)),
-          iconButton("close", "Decline", () => reply(each.id, false)),
-        )),
-      ]
-      : []));
+  /** What others share, above one's own: threads that were accepted, and threads and knowledge bases that are offered. Looked at
+   * again with every screen and whenever the page is come back to: others offer and withdraw at any time. */
+  async function lookShared() {
+    if (app.me.auth === "off" || document.hidden) return;
+    let found, bases;
+    try {
+      [found, bases] = await Promise.all([get("/api/shared-threads"), get("/api/offers")]);
+    } catch {
+      return; // it stays as it is, until the next look
+    }
+    const offers = [
+      ...found.offers.map((each) => ({ ...each, name: each.title || "Untitled", path: at("api", "shared-threads", each.id), base: false })),
+      ...bases.map((each) => ({ ...each, path: at("api", "offers", each.id), base: true })),
+    ];
+    const seen = JSON.stringify([found.threads, offers]);
+    if (seen === lastSeen) return;
+    lastSeen = seen;
+    const [declined, open] = [true, false].map((is) => offers.filter((each) => each.declined === is));
+    const folded = el("details", { open: shared.querySelector("details")?.open }, el("summary", {}, `Declined or left (${declined.length})`), ...declined.map(offer));
+    fill(
+      shared,
+      offers.length + found.threads.length ? el("p", { class: "group" }, "Shared with you") : null,
+      ...found.threads.map((each) => el(
+        "div",
+        { class: "thread" },
+        el("a", { href: `#${at("shared", each.id)}`, title: `${each.title} (${each.owner})`, dataset: { thread: each.id } }, each.title || "Untitled"),
+        iconButton("close", `Leave “${each.title}”`, () => answer(at("api", "shared-threads", each.id), each.title, false, each.id)),
+      )),
+      ...open.map(offer),
+      declined.length ? folded : null,
+    );
+    mark(current);
+  }
+
+  function offer(/** @type {{ name: string; owner: string; declined: boolean; base: boolean; path: Offered }} */ each) {
+    const words = `${each.owner} ${each.base ? "shares" : "offers"} “${each.name}”`;
+    return el(
+      "div",
+      { class: "thread offer" },
+      icon(each.base ? "document" : "threads"),
+      el("span", { class: "grow", title: each.base ? `${words}: a knowledge base` : words, dir: "auto" }, words),
+      iconButton("check", `Accept “${each.name}”`, () => answer(each.path, each.name, true)),
+      each.declined ? null : iconButton("close", `Decline “${each.name}”`, () => answer(each.path, each.name, false)),
+    );
+  }
+
+  /** Accept what is offered, decline it, or leave what was accepted. */
+  async function answer(/** @type {Offered} */ path, /** @type {string} */ name, /** @type {boolean} */ accept, thread = "") {
+    if (await app.attempt(() => post(path, { accept }))) app.announce(`${accept ? "Accepted" : thread ? "Left" : "Declined"}: ${name}`);
+    await lookShared();
+    if (thread && thread === current) app.go("#/");
+    else if (location.hash.startsWith("#/documents")) app.go(location.hash);
+    if (!shared.contains(document.activeElement) && document.activeElement === document.body) search.focus();
   }
 
   async function refresh() {
-    showShared();
+    lookShared();
     const own = ++turn;
     const words = search.value.trim();
     let after = "";
@@ -166,13 +196,13 @@ export function threadList(/** @type {App} */ app) {
 
   function mark(/** @type {string} */ id) {
     current = id;
-    for (const link of list.querySelectorAll("a")) {
+    for (const link of node.querySelectorAll("a")) {
       if (link.dataset.thread === id) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
   }
 
-  return { node, refresh, mark };
+  return { node, refresh, mark, lookShared };
 }
 
 function dayOf(/** @type {string} */ iso) {

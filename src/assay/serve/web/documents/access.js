@@ -2,13 +2,13 @@
 
 import { at, del, get, post } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { entry, named } from "./readers.js";
+import { entry, named, offered } from "./readers.js";
 import { actions, badge, button, dialog, failed, field, icon, iconButton, loading, submit } from "../lib/ui.js";
 
 /** A dialog for a knowledge base. */
 export function baseAccess(/** @type {App} */ app, /** @type {BaseView} */ base) {
   return dialog(`Who may read “${base.name}”`, (close) => accessList(app, at("api", "bases", base.name), {
-    words: "They can search it, ask about it and open its documents. Taking access away takes effect at once, in old answers too.",
+    words: "It is offered to them; once they accept it, they can search it, ask about it and open its documents. Taking access away takes effect at once, in old answers too.",
     close,
   }), { wide: true });
 }
@@ -55,7 +55,7 @@ function accessList(/** @type {App} */ app, /** @type {`/api/bases/${string}` | 
     const who = name.value.trim();
     if (!who) return;
     give.disabled = true;
-    const done = await change(() => post(`${path}/access`, { name: `${kind.value}:${who}`, may: true }), `${who} may read it now`);
+    const done = await change(() => post(`${path}/access`, { name: `${kind.value}:${who}`, may: true }), single ? `${who} may read it now` : `It is offered to ${who}`);
     give.disabled = false;
     if (done) form.reset();
     name.focus();
@@ -92,9 +92,10 @@ function accessList(/** @type {App} */ app, /** @type {`/api/bases/${string}` | 
         entry(owner, badge("owner", "info")),
         ...others.map((each) => {
           const { words: called } = named(each);
-          return entry(each, iconButton("close", `Take access from ${called}`, () =>
+          const take = iconButton("close", `Take access from ${called}`, () =>
             change(() => post(`${path}/access`, { name: each, may: false }), `${called} may not read it any more`),
-          ));
+          );
+          return entry(each, [single ? null : offered(each, access.accepted), take]);
         }),
       ),
       others.length ? null : el("p", { class: "small muted" }, "Nobody else."),

@@ -31,21 +31,20 @@ export function offerList(/** @type {OfferView[]} */ offers, /** @type {App} */ 
       answered();
     });
   };
-  const open = offers.filter((offer) => !offer.declined);
   return el(
     "ul",
-    { class: "list offers", "aria-label": "Offered knowledge bases", hidden: !open.length },
-    ...open.map((offer) =>
+    { class: "list offers", "aria-label": "Offered knowledge bases", hidden: !offers.length },
+    ...[...offers].sort((one, other) => Number(one.declined) - Number(other.declined)).map((offer) =>
       el(
         "li",
         { class: "card" },
-        el("p", { dir: "auto" }, `${offer.owner} shares “${offer.name}” with you.`),
+        el("p", { dir: "auto" }, `${offer.owner} shares “${offer.name}” with you.`, offer.declined ? " You declined or left it." : ""),
         el("p", { class: "small muted", dir: "auto" }, offer.description || "It is searched once you accept it."),
         el(
           "div",
           { class: "actions" },
           button("Accept", { on: answer(offer, true), kind: "small" }),
-          button("Decline", { on: answer(offer, false), kind: "small" }),
+          offer.declined ? null : button("Decline", { on: answer(offer, false), kind: "small" }),
         ),
       ),
     ),
@@ -55,7 +54,7 @@ export function offerList(/** @type {OfferView[]} */ offers, /** @type {App} */ 
 /** Leave a base of somebody else's. Resolves to its name, or undefined. */
 export function leaveBase(/** @type {BaseView} */ base) {
   return form(`Leave “${base.name}”?`, "Leave it", [
-    el("p", {}, "It is not searched any more, and what was found in it is hidden. Its owner can still share it with you."),
+    el("p", {}, "It is not searched any more, and what was found in it is hidden. You can accept it again as long as its owner shares it with you."),
   ], async () => {
     await post(at("api", "offers", base.id), { accept: false });
     return base.name;
