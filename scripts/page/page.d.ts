@@ -22,6 +22,7 @@ interface Followed {
   after?: number | null;
   event?(kind: string, data: any): void;
   statements?(now: StatementView[]): void;
+  retrying?(line: string): void;
   end?(data: any): void;
   broken?(): void;
   back?(): void;

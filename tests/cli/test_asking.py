@@ -8,7 +8,19 @@ import re
 import signal
 
 import pytest
-from doubles import beside_the_point, calls, direct, keeps, missing, no_calls, research, says, supported, writes
+from doubles import (
+    HttpReply,
+    beside_the_point,
+    calls,
+    direct,
+    keeps,
+    missing,
+    no_calls,
+    research,
+    says,
+    supported,
+    writes,
+)
 from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Typed, looked_up, researched
 
 from assay.cli import config
@@ -137,6 +149,14 @@ def test_an_endpoint_that_fails_ends_the_run_with_1_and_it_can_be_carried_on(typ
     again = typed("resume", run_in(done.err))
     assert again.code == 0 and again.out.startswith(ANSWER)
     assert asked_before and not mended.counts["weigh"] and not mended.counts["route"]
+
+
+def test_an_endpoint_that_fails_is_told_while_it_is_asked_again(typed: Typed, noted: Workspace, model):
+    model(looked_up(write=[HttpReply(503, "busy"), HttpReply(503, "busy"), writes(CLAIM)]))
+    done = typed("ask", QUESTION)
+    assert done.code == 0
+    told = re.findall(r"The model does not answer \(status 503\), try (\d) of \d+", done.err)
+    assert told == ["2", "3"]
 
 
 def test_ctrl_c_names_the_run_and_how_to_carry_it_on(typed: Typed, noted: Workspace, model):

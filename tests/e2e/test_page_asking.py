@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from browser_session import CUT_OFF, Desk, Model, Reader, desk_fixtures
-from doubles import drops, verdicts, writes
+from doubles import HttpReply, drops, role_of, verdicts, writes
 from lighthouse import CLAIMS, GROUND, NOTES, PAINT, QUESTION, SAID, TALL, TENDS, researcher
 from playwright.sync_api import Locator, expect
 
@@ -158,6 +159,48 @@ def test_stop_stops_at_once_and_carry_on_carries_on(reads: Reads, served: Desk, 
     expect(turn.locator(".answer")).to_contain_text(SAID[0])
     assert claims(turn) == list(SAID)
     assert served.run(reader.run_of(turn))["rounds"] == searches  # nothing was searched for twice
+
+
+def test_stop_keeps_the_statements_that_had_passed_their_check(reads: Reads, served: Desk, model: Model):
+    invented = writes(*CLAIMS, "Nobody knows who looks after the signal fire [{tends the beacon}].")
+    doubts = verdicts("supported", "supported", "supported", "unsupported")
+    model.plays(researcher(write=invented, check=doubts, revise=drops()), hold="revise")
+    reader = reads(served)
+    page = reader.goes()
+    turn = reader.asks(QUESTION)
+    expect(turn.get_by_role("heading", name="Statements: 3 of 4 checked")).to_be_visible()
+    turn.get_by_role("button", name="Stop").click()
+    stated = turn.locator(".working-claims li")
+    for _ in range(2):
+        expect(turn).to_contain_text("The statements below had passed their check; others are missing.")
+        expect(stated).to_contain_text(list(SAID))
+        expect(turn).not_to_contain_text("signal fire")
+        reader.pictures("stopped-writing")
+        reader.accessible("a run that was stopped")
+        page.reload()
+    model.let()
+    turn.get_by_role("button", name="Carry on").click()
+    expect(turn.locator(".answer")).to_be_visible()
+    assert claims(turn) == list(SAID)
+
+
+def test_a_model_that_does_not_answer_is_told_while_it_is_asked_again(reads: Reads, served: Desk, model: Model):
+    failing, script = [True], researcher()
+
+    def says(request: Any) -> Any:
+        return HttpReply(503, "busy") if failing[0] and role_of(request)[0] == "write" else script.answer(request)
+
+    model.plays(says)
+    reader = reads(served)
+    reader.goes()
+    turn = reader.asks(QUESTION)
+    told = turn.get_by_role("status").filter(has_text="The model does not answer")
+    expect(told).to_have_text(re.compile(r"The model does not answer \(status 503\), try [2-9] of \d+\."))
+    reader.pictures("retrying")
+    reader.accessible("a model that does not answer")
+    failing[0] = False
+    expect(turn.locator(".answer")).to_be_visible()
+    assert claims(turn) == list(SAID)
 
 
 def test_a_lost_connection_is_said_and_nothing_is_missing_or_doubled_when_it_is_back(

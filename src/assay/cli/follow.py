@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -44,8 +44,9 @@ from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Usage
 from assay.governance.reviewing import progress_line
-from assay.models import cost
+from assay.models import cost, http
 from assay.models.factory import models_by_role
+from assay.models.http import Retries
 from assay.workspace.facade import Workspace
 from assay.workspace.forecast import WorkForecast, forecast_lines
 from assay.workspace.stored import WITHHELD_ANSWER
@@ -90,6 +91,7 @@ class Watched:
     statements: Sequence[Statement] = ()  # of an answer that is being written
     titles: dict[str, str] = field(default_factory=dict)
     pages: dict[str, int] = field(default_factory=dict)  # of the quotations, by the keys of the evidence
+    retries: Retries = field(default_factory=Retries)
 
     @property
     def seconds(self) -> float:
@@ -129,6 +131,7 @@ def _follow_until_stop(steps: Steps, watched: Watched, show: Show) -> None:
     """Follow a run up to its next stop; on Ctrl-C, print how to resume it."""
 
     async def each(see: See) -> None:
+        http.watched.set(watched.retries)
         async for run, _ in steps:
             # An answer that needs a review is not shown to the asker here either.
             watched.run = watched.opened.questions.run_for_asker(run.id, run)
@@ -158,6 +161,7 @@ def _show_events(watched: Watched, show: Show) -> Iterator[See]:
     elif show.quiet:
         yield lambda run, event: None
     elif not sys.stderr.isatty():
+        watched.retries = Retries(lambda: _aside(watched.retries.line))
         yield partial(_in_lines, watched)
     else:
         with _live(watched) as see:
@@ -177,6 +181,11 @@ def _in_lines(watched: Watched, run: Run, event: Event) -> None:
     if isinstance(event, Gathered):
         watched.look_up()
     if line := synthesis_view.line(run, event) if run.asked.brief else live_line(event, watched.pages):
+        _aside(line)
+
+
+def _aside(line: str) -> None:
+    if line:
         aside().print(plain(line), style="dim", markup=False, soft_wrap=not sys.stderr.isatty())
 
 
@@ -190,7 +199,8 @@ def _live(watched: Watched) -> Iterator[See]:
         rows = rows_for(screen.height)
         if watched.run.asked.brief is not None:
             return synthesis_view.view(watched.run, watched.seconds, rows)
-        return view(watched.run, watched.titles, watched.seconds, rows, watched.pages, watched.statements)
+        shown = view(watched.run, watched.titles, watched.seconds, rows, watched.pages, watched.statements)
+        return Group(shown, Text(line, style="yellow")) if (line := watched.retries.line) else shown
 
     screen = aside()
 

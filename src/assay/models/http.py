@@ -11,6 +11,7 @@ import math
 import zlib
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -139,14 +140,16 @@ class EndpointClient:
             else:
                 return read(response)
             raise TransientFailure(
-                self.error(f"{problem}; gave up after {attempts} tries in {seconds:.3g} s", response_text), wait
+                self.error(f"{problem}; gave up after {attempts} tries in {seconds:.3g} s", response_text),
+                wait,
+                problem,
             )
 
         def late() -> str:
             before = f"; before that it {problem}" if problem else ""
             return str(self.error(f"did not answer in {max(seconds, 0):.3g} s{before}", response_text))
 
-        return await with_retries(attempt, seconds, late=late, sleep=self.sleep)
+        return await with_retries(attempt, seconds, late=late, sleep=self.sleep, kind=self.names.kind)
 
     async def close(self) -> None:
         client = self._clients.pop(asyncio.get_running_loop(), None)
@@ -350,12 +353,54 @@ class TransientFailure(Exception):
 
     error: raised instead if there is no time for another attempt
     wait: seconds that the endpoint asks for; None for exponential backoff
+    problem: what happened, without an address
     """
 
-    def __init__(self, error: Exception, wait: float | None = None) -> None:
+    def __init__(self, error: Exception, wait: float | None = None, problem: str = "") -> None:
         super().__init__(str(error))
         self.error = error
         self.wait = wait
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A request that failed and is sent again: which try comes next, and of how many at most, if each fails at once."""
+
+    kind: str  # of the endpoint
+    problem: str
+    attempt: int
+    of: int
+
+    @property
+    def line(self) -> str:
+        who = "The model" if self.kind == "chat" else f"The {self.kind} endpoint"
+        why = f" ({self.problem.removeprefix('answered with ')})" if self.problem else ""
+        return f"{who} does not answer{why}, try {self.attempt} of {self.of}."
+
+
+class Retries:
+    """The requests that are sent again now, for whoever watches. Nothing of it is recorded."""
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self._now: dict[object, Retry] = {}
+        self._changed = changed
+
+    @property
+    def line(self) -> str:
+        """What is said of them; empty if there are none."""
+        worst = max(list(self._now.values()), key=lambda each: each.attempt, default=None)
+        return worst.line if worst else ""
+
+    def tell(self, request: object, retry: Retry | None) -> None:
+        if retry is not None:
+            self._now[request] = retry
+        elif self._now.pop(request, None) is None:
+            return
+        self._changed()
+
+
+watched: ContextVar[Retries] = ContextVar("watched", default=Retries())  # noqa: B039  of a run; the default is never read
 
 
 class CorrectedRequest(Exception):
@@ -368,13 +413,15 @@ async def with_retries(
     *,
     late: Callable[[], str],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    kind: str = "chat",
 ) -> T:
     """The result or the error of the first `attempt` that is not a `TransientFailure`; always within `seconds`.
 
     attempt: receives the seconds that are left
     late: message of the error if the time runs out during an attempt
+    kind: of the endpoint, for whoever watches
     """
-    clock = asyncio.get_running_loop().time
+    clock, retries, request = asyncio.get_running_loop().time, watched.get(), object()
     end = clock() + seconds
     failures = 0
     try:
@@ -389,9 +436,21 @@ async def with_retries(
                     pause = pause_before(failures, failure.wait)
                     if clock() + pause >= end:
                         raise failure.error from None
+                    of = failures + tries_in(end - clock(), failures, failure.wait)
+                    retries.tell(request, Retry(kind, failure.problem, failures + 1, of))
                 await sleep(pause)
     except TimeoutError:
         raise Late(late()) from None
+    finally:
+        retries.tell(request, None)
+
+
+def tries_in(seconds: float, failures: int, wait: float | None) -> int:
+    """How many more attempts begin within these seconds, if each fails at once."""
+    tries, spent = 0, 0.0
+    while (spent := spent + pause_before(failures + tries, wait)) < seconds:
+        tries += 1
+    return tries
 
 
 def pause_before(failures: int, wait: float | None) -> float:

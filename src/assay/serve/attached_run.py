@@ -26,6 +26,7 @@ from assay.serve import run_views
 from assay.serve.run_registry import EventFrame
 from assay.serve.run_views import CitationView
 from assay.serve.state import Server
+from assay.serve.stream import RETRYING
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import WITHHELD_ANSWER, WITHHELD_REASON
 from assay.workspace.types import AskOptions
@@ -71,6 +72,8 @@ class AttachedRun:
             async for frame in self.server.follower.follow(self.workspace, self.run):
                 if frame is None:
                     yield ""
+                elif frame.kind == RETRYING:
+                    yield json.loads(frame.body)["line"]
                 elif frame.kind in SPOKEN and (line := await asyncio.to_thread(progress, frame)):
                     yield line
             self.ended = True

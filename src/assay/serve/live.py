@@ -14,6 +14,7 @@ from assay.core.errors import AssayError, CarriedOn, StoreError, Unwritable, Use
 from assay.core.events import Event, Failed
 from assay.core.run import Run
 from assay.governance.reviewing import shows_statements
+from assay.models.http import Retries, watched
 from assay.serve.background import BackgroundLoop, asks, in_background
 from assay.serve.run_registry import ActiveRun, RunRegistry
 from assay.serve.run_views import CANCELLED
@@ -139,6 +140,8 @@ class LiveRuns:
 
     async def _carry(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
         asks.set(own.who)
+        own.retries = Retries(lambda: self.runs.watchers.wake(own.id))
+        watched.set(own.retries)
         try:
             async for run, event in steps:
                 own.run = run

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from assay.core.access import Principal
 from assay.core.run import Run
+from assay.models.http import Retries
 from assay.workspace.facade import Workspace
 
 BUFFERED_FRAMES = 64  # buffered events of an active run
@@ -38,6 +39,7 @@ class ActiveRun:
     titles: dict[str, str] = field(default_factory=dict)
     parked: bool = False  # stopped with the server: stays listed, to be resumed by the next server
     stopping: bool = False  # on request of another process
+    retries: Retries = field(default_factory=Retries)
 
 
 class Watchers:
@@ -87,6 +89,12 @@ class RunRegistry:
         self.lock = threading.Lock()
         self.closing = False  # no new work is accepted
         self.closed = False  # all work has stopped
+
+    def trouble(self, run_id: str, who: str) -> str:
+        """What is said of requests of a run that are sent again here."""
+        with self.lock:
+            own = self.active.get(run_id)
+        return own.retries.line if own is not None and own.who == who else ""
 
     def here(self) -> set[str]:
         """The runs that are active here or about to be."""

@@ -243,6 +243,17 @@ class EvidenceView(ResponseModel):
     table: TablePart | None = None
 
 
+class KeptStatement(ResponseModel):
+    """A statement that had passed its check."""
+
+    place: int
+    heading: str
+    opinion: bool
+    text: str
+    quotation: bool
+    cites: tuple[str, ...]  # keys of evidence
+
+
 class RunView(RunSummary):
     """A run as it stands. `asked` is the question as it was typed, `question` as it stands alone in its conversation."""
 
@@ -260,6 +271,9 @@ class RunView(RunSummary):
     rejected: ReviewNote | None
     reviewed: ReviewNote | None  # set if the answer was delivered after a review
     answer: AnswerView | None
+    statements: tuple[
+        KeptStatement, ...
+    ] = ()  # of a run that was stopped, or failed, while it wrote: what had passed its check
     evidence: tuple[EvidenceView, ...]
     withheld: str = ""  # why a delivered answer is not shown
     recheck: RecheckView | None = None  # of a delivered answer
@@ -315,6 +329,7 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     """The current state of a run, with its answer and evidence in the text of documents that may be read now."""
     library: Library = cache(workspace.documents.get)
     done, rounds = progress_line(run), run.rounds
+    kept = _kept(workspace, run) if run.failed and not run.asked.brief else ()
     run = workspace.questions.run_for_asker(run.id, run)
     asked, answer, last = run.asked, run.answer, len(run.events) - 1
     return RunView.made_from(
@@ -337,12 +352,23 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         if run.held
         else None,
         reviewed=run.reviews[-1] if answer and run.reviews else None,
+        statements=kept,
         answer=answer and answer_view(answer, run.evidence, library, claim_details.recorded_judges(run.events)),
         withheld=WITHHELD_ANSWER if run.withheld else "",
         recheck=recheck_view(workspace, run),
         evidence=()
         if asked.brief  # that of a synthesis is in its account
         else evidence_view(run.evidence, answer.cited_keys if answer else frozenset(), library),
+    )
+
+
+def _kept(workspace: Workspace, run: Run) -> tuple[KeptStatement, ...]:
+    return tuple(
+        KeptStatement.made_from(
+            each, claim, text=claim.words, quotation=claim.quote is not None, cites=tuple(claim.cites)
+        )
+        for each in workspace.questions.statements(run)
+        if (claim := each.claim) is not None
     )
 
 

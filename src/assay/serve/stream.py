@@ -30,6 +30,7 @@ LOOK = 5.0  # the same if somebody does: only a change that was missed waits as 
 RETRY_MILLISECONDS = 1000  # milliseconds until a disconnected client reconnects
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # disables caching and proxy buffering
 WRITING = frozenset({"Claimed", "Drafted", "Checked", "Revised", "Critiqued", "Narrowed"})  # may change the statements
+RETRYING = "retrying"  # a model that does not answer is asked again; an empty line: it has answered
 HEARTBEAT = ": still here\n\n"
 EVENT = {key: {"type": "string"} for key in ("event", "data", "id")} | {"retry": {"type": "integer"}}
 SSE = {"text/event-stream": {"itemSchema": {"type": "object", "required": ["data"], "properties": EVENT}}}
@@ -129,8 +130,8 @@ class RunFollower:
 
     async def follow(self, workspace: Workspace, run_id: str, after: int = -1) -> AsyncIterator[EventFrame | None]:
         """The events of a run after this one: each once, in order, as they occur, until it ends or the server
-        closes. None is a heartbeat. The final state is in the store."""
-        silent = 0.0
+        closes. None is a heartbeat, `RETRYING` no event of the record. The final state is in the store."""
+        silent, trouble = 0.0, ""
         with self._runs.watchers.watching(run_id) as woken:
             while True:
                 woken.clear()
@@ -139,6 +140,9 @@ class RunFollower:
                 for frame in frames:
                     yield frame
                     after = frame.seq
+                if (now := self._runs.trouble(run_id, workspace.principal.id)) != trouble:
+                    trouble = now
+                    yield EventFrame(after, RETRYING, dumps({"line": trouble}))
                 if len(frames) >= READ_BATCH:
                     continue  # there may be more
                 if closed or not ongoing:
@@ -211,6 +215,9 @@ class RunFollower:
             async for frame in self.follow(workspace, run_id, after):
                 if frame is None:
                     yield HEARTBEAT
+                    continue
+                if frame.kind == RETRYING:
+                    yield sse(RETRYING, frame.body)
                     continue
                 yield sse(frame.kind, frame.body, frame.seq)
                 after = frame.seq

@@ -31,6 +31,7 @@ export function workingView(/** @type {TurnContext} */ context, /** @type {Worki
     { kind: "small", icon: "stop", class: "button small stop", on: (event) => stop(event.currentTarget) },
   ) : null;
   const line = el("div", { class: "connection", role: "status" });
+  const retries = el("div", { class: "connection retries", role: "status" });
   const parts = el("div", { class: "working-parts" });
   /** @type {Record<string, HTMLElement>} */
   const sections = {};
@@ -39,7 +40,7 @@ export function workingView(/** @type {TurnContext} */ context, /** @type {Worki
     parts.append(sections[name]);
   }
   const head = el("div", { class: "working-head" }, spinner, phase, figures, stopper);
-  const node = el("div", { class: "working" }, head, line, parts);
+  const node = el("div", { class: "working" }, head, line, retries, parts);
   let usage = /** @type {Story["usage"] | null} */ (null);
   let time = 0;
   let roundCount = 0;
@@ -72,6 +73,7 @@ export function workingView(/** @type {TurnContext} */ context, /** @type {Worki
   function still() {
     head.remove();
     line.remove();
+    retries.remove();
     node.classList.add("still");
   }
 
@@ -79,7 +81,12 @@ export function workingView(/** @type {TurnContext} */ context, /** @type {Worki
     fill(line, words ? note("warn", "again", words) : null);
   }
 
-  return { node, draw, spent, still, connection };
+  /** A model that does not answer, and is asked again. */
+  function trouble(/** @type {string} */ words) {
+    fill(retries, words ? note("warn", "again", words) : null);
+  }
+
+  return { node, draw, spent, still, connection, trouble };
 }
 
 /**

@@ -80,6 +80,7 @@ export function turnView(/** @type {RunView} */ run, /** @type {TurnContext} */ 
         tale.tellStatements(story, now);
         frame ||= requestAnimationFrame(drawn);
       },
+      retrying: (line) => view.trouble(line),
       end: () => settle(),
       broken: () => view.connection("The connection was lost. Trying again; nothing of the run is lost."),
       back: () => view.connection(""),
@@ -190,7 +191,9 @@ export function turnView(/** @type {RunView} */ run, /** @type {TurnContext} */ 
 
   function haltedView(/** @type {RunView} */ now) {
     const [title, words, kind] = /** @type {Table} */ ({
-      cancelled: ["Stopped", "You stopped this run. What it did is kept.", ""],
+      cancelled: now.statements?.length
+        ? ["Stopped", "You stopped this run while its answer was written. The statements below had passed their check; others are missing.", ""]
+        : ["Stopped", "You stopped this run. What it did is kept.", ""],
       failed: ["This run could not go on", now.failure?.detail || "Something went wrong.", "bad"],
       parked: [
         "This run was cut off",
@@ -245,6 +248,7 @@ export function turnView(/** @type {RunView} */ run, /** @type {TurnContext} */ 
       story = tale.begin();
       const reviewed = turn.run.state === "held" || turn.run.state === "rejected"; // its statements are the reviewer's to see
       for (const shape of recorded.events) if (!reviewed || !tale.STATEMENTS.has(shape.kind)) tale.take(story, shape);
+      if (turn.run.statements?.length) tale.tellStatements(story, turn.run.statements);
       const past = workingView(context, { delivered, openEvidence: (from) => context.openEvidence(run.id, from) });
       past.still();
       past.draw(story);

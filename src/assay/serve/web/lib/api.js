@@ -117,7 +117,7 @@ export function upload(/** @type {string} */ path, /** @type {FormData} */ form,
  * `event(kind, data)`, `end(data)`, `parked()` (the server closes; it is tried again), `broken()` and `back()` tell of the
  * connection. `after` is the last event that is known already.
  */
-export function follow(/** @type {string} */ path, /** @type {Followed} */ { kinds = session.eventKinds, after = null, event, statements, end, broken, back, parked }) {
+export function follow(/** @type {string} */ path, /** @type {Followed} */ { kinds = session.eventKinds, after = null, event, statements, retrying, end, broken, back, parked }) {
   let source = /** @type {EventSource | null} */ (null);
   let last = after;
   let closed = false;
@@ -153,6 +153,7 @@ export function follow(/** @type {string} */ path, /** @type {Followed} */ { kin
     });
     for (const kind of kinds) source.addEventListener(kind, heard(kind));
     source.addEventListener("statements", (message) => statements?.(JSON.parse(message.data).statements));
+    source.addEventListener("retrying", (message) => retrying?.(JSON.parse(message.data).line));
     source.addEventListener("end", (message) => {
       close();
       end?.(message.data ? JSON.parse(message.data) : {});
