@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +209,7 @@ def test_a_state_from_before_documents_were_switched_and_tagged_is_brought_up_to
     with closing(open_store(address, create=False)) as again:
         scope = grants.scope_of(again, LOCAL)
         first, *others = documents.listing(again, scope)
-        documents.mark(again, first, True, ["Überholt"], "local")
+        documents.mark(again, [replace(first, off=True, tags=("Überholt",))], "local")
         assert [entry.id for entry in documents.listing(again, scope)] == [entry.id for entry in others]
         assert [entry.id for entry in document_list.page(again, scope, words="Überholt").entries] == [first.id]
         assert {each.id for each in documents.traits(again, scope)} == {entry.id for entry in others}

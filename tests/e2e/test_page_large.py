@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from browser_session import Desk, Reader, desk
+from browser_session import STARTING, Desk, Reader, desk
 from handbook import tome
 from lighthouse import PAPERS
 from PIL import Image
@@ -60,6 +60,46 @@ def crowd(store: Store) -> None:
             for when in [f"2026-02-{1 + n // 50:02}T10:{n % 60:02}:00.000Z"]
         ]
         connection.execute(insert(threads), talks)
+
+
+def test_ten_thousand_documents_are_tagged_and_switched_off_at_once_and_it_is_undone(reads: Reads, served: Desk):
+    reader = reads(served)
+    page = reader.goes("#/documents")
+    rows = page.get_by_role("list", name="Documents").get_by_role("listitem")
+    page.get_by_label("Search documents").fill("on the quay")
+    expect(page.get_by_text(f"{MANY:,} found")).to_be_visible()
+    rows.first.get_by_role("checkbox").check()
+    page.get_by_role("button", name=f"Select all {MANY:,} that match").click()
+    expect(page.get_by_text(f"All {MANY:,} documents that match selected")).to_be_visible()
+    expect(rows.nth(3).get_by_role("checkbox")).to_be_checked()
+    reader.accessible("documents that are selected")
+    reader.pictures("selected")
+    page.get_by_role("button", name="Tags…").click()
+    page.get_by_label("Tags, with commas between them").fill("harbour")
+    reader.picture("tags")
+    page.get_by_role("button", name="Add them").click()
+    expect(page.get_by_text(f"{MANY:,} documents tagged harbour.")).to_be_visible(timeout=STARTING)
+    page.get_by_label("Search documents").fill("")
+    page.get_by_label("With the tag").select_option("harbour")
+    expect(page.get_by_text(f"{MANY:,} found")).to_be_visible()
+    reader.pictures("tagged")
+    rows.nth(0).get_by_role("checkbox").check()
+    rows.nth(1).get_by_role("checkbox").check()
+    page.get_by_role("button", name="Switch off").click()
+    expect(page.get_by_text("2 documents switched off.")).to_be_visible()
+    expect(rows.nth(1)).to_contain_text("off")
+    reader.accessible("documents that are switched off")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("As it was again.")).to_be_visible()
+    expect(rows.nth(1)).to_contain_text("ready")
+    rows.nth(0).get_by_role("checkbox").check()
+    page.get_by_role("button", name=f"Select all {MANY:,} that match").click()
+    page.get_by_role("button", name="Tags…").click()
+    page.get_by_label("Tags, with commas between them").fill("harbour")
+    page.get_by_role("button", name="Remove them").click()
+    expect(page.get_by_text(f"{MANY:,} documents without harbour now.")).to_be_visible(timeout=STARTING)
+    expect(page.get_by_label("With the tag")).to_be_hidden()
+    assert served.api("/api/documents/tags") == {"tags": []}
 
 
 def asked(reader: Reader, path: str) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from serving import QUESTION, followed, served
+import httpx
+from serving import QUESTION, Served, followed, served
 from team import team
 
 from assay.core.access import Principal
@@ -74,6 +76,48 @@ def test_an_answer_says_how_many_documents_its_limits_left_out(folder: Path):
         answer = client.get(f"/api/runs/{run}").json()["answer"]
         assert answer["left_out"] == {"documents": total, "undated": total}
         assert f"The filters left out {total} undated documents." in answer["remarks"]
+
+
+def test_many_documents_are_switched_and_tagged_at_once_and_as_they_were_again(at: Served, client: httpx.Client):
+    def listed(**given: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+        found = client.get("/api/documents", params=given).json()["documents"]
+        return {each["id"]: (each["state"], tuple(each["tags"])) for each in found}
+
+    def mark(**given: Any) -> Any:
+        return client.post("/api/documents/marks", json=given).json()
+
+    before = listed()
+    first, *others = before
+    client.patch(f"/api/documents/{first}", json={"tags": ["Quay"]})
+    made = mark(that_fit={}, add=["Quay", "Old % files"], off=True)
+    assert (made["changed"], made["left_out"]) == (len(before), 0)
+    assert set(listed().values()) == {("off", ("Old % files", "Quay"))}
+    assert mark(that_fit={}, add=["quay"])["changed"] == 0
+    assert listed(tag="old % FILES") == listed() and listed(tag="Old") == {}
+    counts = client.get("/api/documents/tags").json()["tags"]
+    assert counts == [{"tag": tag, "documents": len(before)} for tag in ("Old % files", "Quay")]
+    for each in made["before"]:
+        mark(**each)
+    assert listed() == before | {first: ("ready", ("Quay",))}
+    assert mark(ids=others, that_fit={"tag": "Quay"}, remove=["Quay"])["changed"] == 0
+    assert mark(ids=[first, "d0"], remove=["QUAY"])["changed"] == 1 and listed() == before
+    assert client.post("/api/documents/marks", json={"off": True}).status_code == 400
+    marks = [
+        event for _, event in records.workspace_log(at.server.workspace.store) if isinstance(event, DocumentMarked)
+    ]
+    assert len(marks) == 2 * len(before) + 2 and marks[-1] == DocumentMarked(first, "local")
+
+
+def test_what_is_shared_with_somebody_is_left_out_when_they_mark_many(folder: Path):
+    with team(folder) as made, made.as_("editor") as editor, made.as_("reader") as reader:
+        store = made.at.server.workspace.store
+        base = made.at.server.workspace.for_principal(Principal("editor")).scope().bases[0]
+        grants.share(store, base, "user:reader", "editor")
+        offers.answer(store, Principal("reader"), base.id, True)
+        total = reader.get("/api/documents").json()["total"]
+        marked = reader.post("/api/documents/marks", json={"that_fit": {}, "off": True, "add": ["mine"]}).json()
+        assert total and (marked["changed"], marked["left_out"]) == (0, total)
+        assert editor.get("/api/documents", params={"state": "off"}).json()["total"] == 0
 
 
 def test_only_its_owner_switches_or_tags_a_document(folder: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,11 +75,12 @@ def page(
     words: str = "",
     after: str = "",
     limit: int = 50,
+    tag: str = "",
     only: Iterable[str] | None = None,
 ) -> DocumentPage:
     """Documents, newest first, of these ids if they are given; each of `words` must occur in the title, the location, the
-    authors or the tags."""
-    fits = and_(within(scope), _stands(states), *_matches(words))
+    authors or the tags. With a `tag` only those that have it."""
+    fits = _fits(scope, states, words, tag)
     fits = fits if only is None else and_(fits, among(documents.c.id, only))
     # For all documents only ids and times are read, from an index; full rows only for those on the page.
     query = select(documents.c.id, documents.c.added).where(fits, _below(after))
@@ -91,6 +93,30 @@ def page(
         by_id = {row["id"]: entry_of(row) for row in found}
     last = rows[limit - 1] if len(rows) > limit else None
     return DocumentPage(tuple(by_id[each] for each in ids), total, f"{last.added}.{last.id}" if last else "")
+
+
+def every(
+    store: Store, scope: Scope, states: Sequence[str] = SHOWN, words: str = "", tag: str = "", ids: Sequence[str] = ()
+) -> list[Entry]:
+    """All documents of such a listing; with `ids` only these."""
+    query = select(*LINE).where(_fits(scope, states, words, tag))
+    return entries_of(store, query.where(among(documents.c.id, ids)) if ids else query)
+
+
+def tags(store: Store, scope: Scope) -> dict[str, int]:
+    """How many documents have each tag, by name."""
+    spelt = cast(documents.c.tags, Text)
+    grouped = select(spelt, func.count()).where(within(scope), _stands(SHOWN), spelt != "[]").group_by(spelt)
+    found: Counter[str] = Counter()
+    for words, count in store.rows(grouped):
+        for tag in json.loads(words):
+            found[tag] += count
+    return dict(sorted(found.items()))
+
+
+def _fits(scope: Scope, states: Sequence[str], words: str, tag: str) -> ColumnElement[bool]:
+    own = func.lower(cast(documents.c.tags, Text)).contains(json.dumps(tag).lower(), autoescape=True)
+    return and_(within(scope), _stands(states), *_matches(words), *([own] if tag else []))
 
 
 def _stands(states: Sequence[str]) -> ColumnElement[bool]:

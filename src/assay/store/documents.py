@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, case, delete, func, insert, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 from sqlalchemy.types import JSON, Text
 
@@ -490,12 +490,17 @@ def correct(store: Store, document: str, title: str, date: str | None, by: str) 
         records.note(connection, store, DocumentEdited(document, by, title, date or ""))
 
 
-def mark(store: Store, entry: Entry, off: bool, tags: Sequence[str], by: str) -> None:
-    """Switch a document off or on and set its tags, on the record. It holds at once: the index knows neither."""
+def mark(store: Store, entries: Sequence[Entry], by: str) -> None:
+    """Keep which of these documents are off and their tags, on the record. It holds at once: the index knows neither."""
+    kept = or_(documents.c.state == READY, documents.c.state == PENDING)
+    here = and_(documents.c.base == bindparam("of"), documents.c.uri == bindparam("at"), kept)
+    rows = [{"of": each.base, "at": each.uri, "switched": each.off, "tagged": list(each.tags)} for each in entries]
     with store.write() as connection:
-        here = (documents.c.base == entry.base, documents.c.uri == entry.uri, documents.c.state.in_((READY, PENDING)))
-        connection.execute(update(documents).where(*here).values(off=off, tags=list(tags)))
-        records.note(connection, store, DocumentMarked(entry.id, by, off, tuple(tags)))
+        connection.execute(
+            update(documents).where(here).values(off=bindparam("switched"), tags=bindparam("tagged")), rows
+        )
+        for each in entries:
+            records.note(connection, store, DocumentMarked(each.id, by, each.off, each.tags))
 
 
 def move(store: Store, entry: Entry, uri: str) -> str:

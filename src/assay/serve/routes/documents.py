@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from starlette.background import BackgroundTask
 
 from assay.core.access import Base
-from assay.core.errors import Missing
+from assay.core.errors import Missing, UserError
 from assay.core.events import SearchFilters
 from assay.core.formats import format_named
 from assay.core.tables import row_spans
@@ -81,13 +81,69 @@ class DocumentView(DocumentSummary):
     tables: tuple[DocumentTableView, ...]
 
 
+class DocumentState(StrEnum):
+    ready = "ready"
+    off = "off"
+    pending = "pending"
+    unreadable = "unreadable"
+
+
+Tags = Annotated[tuple[schemas.Name, ...], Field(max_length=50)]
+
+
 class UpdateDocumentRequest(schemas.RequestModel):
     """What to correct, switch or tag. An empty date takes it away; what is left out stays."""
 
     title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)] | None = None
     date: Annotated[str, StringConstraints(pattern=r"^([0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?)?$")] | None = None
     off: schemas.StrictFlag | None = None
-    tags: Annotated[tuple[schemas.Name, ...], Field(max_length=50)] | None = None
+    tags: Tags | None = None
+
+
+class DocumentFilter(schemas.RequestModel):
+    """The documents that a listing shows."""
+
+    base: Annotated[str, Field(max_length=100)] = ""
+    q: Annotated[str, Field(max_length=200)] = ""
+    state: DocumentState | None = None
+    tag: Annotated[str, Field(max_length=100)] = ""
+
+
+class MarkDocumentsRequest(schemas.RequestModel):
+    """What to switch or tag: documents by their ids, or all `that_fit` a listing. `tags` are all that they have then."""
+
+    ids: Annotated[tuple[schemas.Id, ...], Field(max_length=20_000)] = ()
+    that_fit: DocumentFilter | None = None
+    off: schemas.StrictFlag | None = None
+    tags: Tags | None = None
+    add: Tags = ()
+    remove: Tags = ()
+
+
+class MarkedBefore(schemas.ResponseModel):
+    """Documents that stood alike before."""
+
+    ids: tuple[str, ...]
+    off: bool
+    tags: tuple[str, ...]
+
+
+class MarkedResponse(schemas.ResponseModel):
+    """How many have changed, how many could not (they are not yours, or could not be read), and how those stood before: marked
+    so again, they are as they were."""
+
+    changed: int
+    left_out: int
+    before: tuple[MarkedBefore, ...]
+
+
+class TagCount(schemas.ResponseModel):
+    tag: str
+    documents: int
+
+
+class TagsResponse(schemas.ResponseModel):
+    tags: tuple[TagCount, ...]
 
 
 class CitingRunView(schemas.ResponseModel):
@@ -206,13 +262,6 @@ NO_SNIFFING = {
 }
 
 
-class DocumentState(StrEnum):
-    ready = "ready"
-    off = "off"
-    pending = "pending"
-    unreadable = "unreadable"
-
-
 class DocumentChoicesResponse(schemas.ResponseModel):
     """What the documents that are searched can be chosen by, with how many have it."""
 
@@ -250,13 +299,14 @@ def list_documents(
     limits: Annotated[SearchFilters, Depends(listed_limits)],
     q: Annotated[str, Query(max_length=200, description="Words in the title, the name, the authors or the tags.")] = "",
     state: DocumentState | None = None,
+    tag: Annotated[str, Query(max_length=100, description="A tag that they have; case does not matter.")] = "",
     after: Annotated[str, Query(max_length=200, description="`next` of the page before.")] = "",
     limit: schemas.PageSize = 50,
 ) -> DocumentListResponse:
     """Documents, and files that could not be read; the newest first. With dates or metadata, those that are searched then."""
     scope = workspace.scope(limits.bases)
     only = workspace.documents.described_so(limits)
-    page = workspace.documents.page(scope, (state,) if state else SHOWN, q, after, limit, only)
+    page = workspace.documents.page(scope, (state,) if state else SHOWN, q, after, limit, tag, only)
     names = {each.id: each.name for each in scope.bases}
     held = workspace.people.held(page.entries)
     lines = tuple(document_summary(entry, names, held) for entry in page.entries)
@@ -267,6 +317,32 @@ def list_documents(
 def document_choices(workspace: CurrentWorkspace, base: Bases = []) -> DocumentChoicesResponse:  # noqa: B006
     """What the documents that are searched can be chosen by: folders, tags, organisations, kinds, authors, years."""
     return DocumentChoicesResponse(**workspace.documents.choices(tuple(filter(None, base))))
+
+
+@documents_router.get("/tags")
+def tags_of_documents(workspace: CurrentWorkspace, base: Annotated[str, Query(max_length=100)] = "") -> TagsResponse:
+    """The tags of the documents that you may read, and how many have each."""
+    counted = workspace.documents.tags(workspace.scope([base] if base else []))
+    return TagsResponse(tags=tuple(TagCount(tag=tag, documents=many) for tag, many in counted.items()))
+
+
+@documents_router.post("/marks", responses=schemas.error_responses(413))
+def mark_documents(given: MarkDocumentsRequest, workspace: CurrentWorkspace) -> MarkedResponse:
+    """Switch many documents off or on, or change their tags, at once. Each is recorded; those of others are left out."""
+    fits = given.that_fit or DocumentFilter()
+    if not (given.ids or given.that_fit):
+        raise UserError("Name the documents by their `ids`, or say which listing they are in with `that_fit`.")
+    scope, states = workspace.scope([fits.base] if fits.base else []), (fits.state,) if fits.state else SHOWN
+    entries = workspace.documents.every(scope, states, fits.q, fits.tag, given.ids)
+    changed, left_out = workspace.documents.mark_all(entries, given.off, given.tags, add=given.add, remove=given.remove)
+    stood: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
+    for entry in changed:
+        stood.setdefault((entry.off, entry.tags), []).append(entry.id)
+    return MarkedResponse(
+        changed=len(changed),
+        left_out=left_out,
+        before=tuple(MarkedBefore(ids=tuple(ids), off=off, tags=tags) for (off, tags), ids in stood.items()),
+    )
 
 
 @documents_router.get("/{document}")

@@ -37,6 +37,7 @@ from assay.models.factory import embedder_languages, is_folder
 from assay.store import document_list, fetched
 from assay.store import documents as stored
 from assay.store.access import document_access, grants
+from assay.store.dialect import parts
 from assay.store.document_list import named
 from assay.store.documents import PENDING, READY, UNREADABLE, Entry, correct
 from assay.store.fetched import Fetched
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[Progress], None]
 NOTED_AT_ONCE = 20  # files of a place
+MARKED_AT_ONCE = 500  # documents in one transaction: others write in between
 MAX_TAGS, MAX_TAG = 50, 100  # of a document; characters of one
 
 
@@ -100,6 +102,7 @@ class Documents(Service):
     create_base = OnStore(grants.create_base)
     describe_base = OnStore(grants.describe)
     entry = OnStore(document_list.entry)
+    every = OnStore(document_list.every)
     forget = OnStore(stored.remove)
     get_or_create_base = OnStore(grants.get_or_create_base)
     head = OnStore(document_list.head)
@@ -110,6 +113,7 @@ class Documents(Service):
     restrict = OnStore(document_access.restrict)
     stretch = OnStore(document_list.stretch)
     sums = OnStore(document_list.sums)
+    tags = OnStore(document_list.tags)
     texts_for = OnStore(stored.texts_for)
     titles = OnStore(stored.titles)
 
@@ -409,13 +413,32 @@ class Documents(Service):
         _, entry = People(self.context).owned_document(document)
         if entry.state == UNREADABLE:
             raise UserError(f"{entry.name} could not be read: there is nothing to search in it.")
-        gone = set(map(fold_case, parse_tags(remove)))
-        wanted = parse_tags((*(entry.tags if tags is None else tags), *add))
-        kept = tuple(tag for tag in wanted if fold_case(tag) not in gone)
-        marked = replace(entry, off=entry.off if off is None else off, tags=kept)
+        marked = _marked(entry, off, tags, add, remove)
         if marked != entry:
-            stored.mark(self.store, entry, marked.off, marked.tags, self.principal.id)
+            stored.mark(self.store, [marked], self.principal.id)
         return marked
+
+    def mark_all(
+        self,
+        entries: Sequence[Entry],
+        off: bool | None = None,
+        tags: Sequence[str] | None = None,
+        *,
+        add: Sequence[str] = (),
+        remove: Sequence[str] = (),
+    ) -> tuple[list[Entry], int]:
+        """The same for many documents at once, as they are listed; those of others, and what could not be read, are left out.
+        Returns those that have changed, as they were before, and how many were left out."""
+        owned = {base.id for base in self.context.scope().bases if self.principal.owns(base)}
+        pairs = [
+            (entry, _marked(entry, off, tags, add, remove))
+            for entry in entries
+            if entry.base in owned and entry.state in (READY, PENDING)
+        ]
+        changed = [(entry, marked) for entry, marked in pairs if entry != marked]
+        for some in parts([marked for _, marked in changed], MARKED_AT_ONCE):
+            stored.mark(self.store, some, self.principal.id)
+        return [entry for entry, _ in changed], len(entries) - len(pairs)
 
     def outdated(self, bases: Sequence[str] = ()) -> str:
         """A sentence about documents of this person that a reindex would read or split otherwise; empty if there are none."""
@@ -451,6 +474,15 @@ class Documents(Service):
             embedder = self.context.embedder
             return recipe_of(*self.context.passage_size(embedder), embedder.name)
         return None
+
+
+def _marked(
+    entry: Entry, off: bool | None, tags: Sequence[str] | None, add: Sequence[str], remove: Sequence[str]
+) -> Entry:
+    gone = set(map(fold_case, parse_tags(remove)))
+    wanted = parse_tags((*(entry.tags if tags is None else tags), *add))
+    kept = tuple(tag for tag in wanted if fold_case(tag) not in gone)
+    return replace(entry, off=entry.off if off is None else off, tags=kept)
 
 
 def parse_tags(given: Iterable[str]) -> tuple[str, ...]:

@@ -3,9 +3,9 @@
 import { at, get, post, query } from "../lib/api.js";
 import { count, dotted, el, fill, plural } from "../lib/dom.js";
 import { erase } from "./erase_dialog.js";
-import { switchDocuments, tagDocuments } from "./marks.js";
+import { askTags, markAll, markedNote } from "./marks.js";
 import { paged } from "../lib/paged_list.js";
-import { afterTyping, badge, button, icon, iconButton } from "../lib/ui.js";
+import { afterTyping, badge, button, icon, iconButton, spinner } from "../lib/ui.js";
 
 const PAGE = 60;
 const STATES = [
@@ -25,21 +25,41 @@ export function library(/** @type {HTMLElement} */ holder, /** @type {App} */ ap
   const selected = new Map(); // id → title
   const search = el("input", { type: "search", placeholder: "Title, file name, author or tag", "aria-label": "Search documents" });
   const state = el("select", { "aria-label": "Which documents" }, ...STATES.map(([value, words]) => el("option", { value }, words)));
+  const tag = el("select", { "aria-label": "With the tag", hidden: true });
+  let known = /** @type {readonly TagCount[]} */ ([]);
+  let total = 0;
+  let every = false; // all that match are meant, also those that were not fetched
   const countNode = el("p", { class: "library-count small muted", role: "status" });
   const picked = el("div", { class: "picked", hidden: true });
   const holds = el("div", { class: "library-list" });
-  const bar = el("div", { class: "library-bar" }, search, state, countNode);
-  holder.append(bar, picked, holds);
+  const bar = el("div", { class: "library-bar" }, search, state, tag, countNode);
+  const said = el("div", { class: "marked", role: "status" });
+  holder.append(bar, picked, said, holds);
+  const fits = () => ({ base, q: search.value.trim(), state: /** @type {any} */ (state.value || undefined), tag: tag.value });
+  const narrowed = () => Boolean(search.value.trim() || state.value || tag.value);
+
+  /** The tags that there are, to choose from. */
+  async function countTags() {
+    const found = await get(query("/api/documents/tags", { base })).catch(() => null);
+    if (!found) return;
+    known = found.tags;
+    const chosen = known.some((each) => each.tag === tag.value) ? tag.value : "";
+    const gone = chosen !== tag.value;
+    fill(tag, el("option", { value: "" }, "Any tag"), ...known.map((each) => el("option", { value: each.tag }, `${each.tag} (${count(each.documents)})`)));
+    tag.value = chosen;
+    tag.hidden = !known.length;
+    if (gone) pages.restart();
+  }
 
   const pages = paged(holds, {
     label: "Documents",
     fetch: async (after) => {
-      const found = await get(query("/api/documents", { base, q: search.value.trim(), state: state.value, after, limit: PAGE }));
+      const found = await get(query("/api/documents", { ...fits(), after, limit: PAGE }));
       return { items: found.documents, next: found.next, total: found.total };
     },
     row,
     none: () => {
-      if (search.value.trim() || state.value) return el(
+      if (narrowed()) return el(
         "p",
         { class: "state slim" },
         "No document fits. ",
@@ -47,15 +67,17 @@ export function library(/** @type {HTMLElement} */ holder, /** @type {App} */ ap
       );
       return none();
     },
-    onCount: (total) => {
-      const all = !search.value.trim() && !state.value;
+    onCount: (now) => {
+      total = now;
+      const all = !narrowed();
       bar.hidden = all && total === 0;
+      showPicked();
       countNode.textContent = all ? plural(total, "document") : `${count(total)} found`;
     },
   });
 
   function everything() {
-    search.value = state.value = "";
+    search.value = state.value = tag.value = "";
     search.focus();
     pages.restart();
   }
@@ -63,7 +85,7 @@ export function library(/** @type {HTMLElement} */ holder, /** @type {App} */ ap
   function row(/** @type {DocumentSummary} */ document) {
     const title = document.title || document.name;
     const mine = mayRemove(document.base);
-    const box = mine ? el("input", { type: "checkbox", checked: selected.has(document.id), "aria-label": `Select ${title}` }) : null;
+    const box = mine ? el("input", { type: "checkbox", checked: every || selected.has(document.id), "aria-label": `Select ${title}` }) : null;
     box?.addEventListener("change", () => pick(document.id, title, box.checked));
     const [sign, words, kind] = LOOKS[document.state] ?? ["info", document.state, ""];
     return el(
@@ -112,29 +134,41 @@ export function library(/** @type {HTMLElement} */ holder, /** @type {App} */ ap
   }
 
   function pick(/** @type {string} */ id, /** @type {string} */ title, /** @type {boolean} */ on) {
+    const were = every;
+    if (were) all(true); // from here on those are meant that are shown
     if (on) selected.set(id, title);
     else selected.delete(id);
+    if (were) pages.redraw();
     showPicked();
   }
 
   function showPicked() {
-    picked.hidden = !selected.size;
-    fill(picked);
-    if (!selected.size) return;
-    picked.append(
-      el("span", { role: "status" }, `${plural(selected.size, "document")} selected`),
-      button("Switch off", { kind: "small", on: () => marked(switchDocuments(app, [...selected.keys()], true)) }),
-      button("Switch on", { kind: "small", on: () => marked(switchDocuments(app, [...selected.keys()], false)) }),
-      button("Tags…", { kind: "small", on: () => marked(tagDocuments(app, pages.items.filter((each) => selected.has(each.id)))) }),
-      button("Remove…", { kind: "danger small", on: () => remove(new Map(selected)) }),
-      button(`Select all ${count(pages.shown)} shown`, { kind: "quiet small", on: () => all(true) }),
+    const many = every ? total : selected.size;
+    picked.hidden = !many;
+    if (!many) return;
+    const meant = () => (every ? { that_fit: fits() } : { ids: [...selected.keys()] });
+    const turned = (/** @type {boolean} */ off) => () => marked({ ...meant(), off }, `switched ${off ? "off" : "on"}`);
+    const tagged = async () => {
+      const given = await askTags(many, known);
+      if (given) await marked({ ...meant(), ...given }, given.add ? `tagged ${given.add.join(", ")}` : `without ${given.remove?.join(", ")} now`);
+    };
+    fill(
+      picked,
+      el("span", { role: "status" }, every ? `All ${plural(many, "document")} ${narrowed() ? "that match " : ""}selected` : `${plural(many, "document")} selected`),
+      button("Switch off", { kind: "small", on: turned(true) }),
+      button("Switch on", { kind: "small", on: turned(false) }),
+      button("Tags…", { kind: "small", on: tagged }),
+      every ? null : button("Remove…", { kind: "danger small", on: () => remove(new Map(selected)) }),
+      every || many >= pages.shown ? null : button(`Select all ${count(pages.shown)} shown`, { kind: "quiet small", on: () => all(true) }),
+      every || many >= total ? null : button(`Select all ${count(total)}${narrowed() ? " that match" : ""}`, { kind: "quiet small", on: () => all(true, true) }),
       button("Select none", { kind: "quiet small", on: () => all(false) }),
     );
   }
 
-  function all(/** @type {boolean} */ on) {
+  function all(/** @type {boolean} */ on, those = false) {
+    every = those;
     selected.clear();
-    if (on) for (const each of pages.items) if (mayRemove(each.base)) selected.set(each.id, each.title || each.name);
+    if (on && !every) for (const each of pages.items) if (mayRemove(each.base)) selected.set(each.id, each.title || each.name);
     pages.redraw();
     showPicked();
   }
@@ -148,22 +182,36 @@ export function library(/** @type {HTMLElement} */ holder, /** @type {App} */ ap
     changed();
   }
 
-  async function marked(/** @type {Promise<unknown>} */ work) {
-    if (!(await work)) return;
+  async function marked(/** @type {MarkDocumentsRequest} */ request, /** @type {string} */ words) {
+    fill(said, el("p", { class: "note" }, spinner(), "Changing them…"));
+    const made = await markAll(app, request);
+    fill(said, made ? markedNote(app, made, words, () => again(el("p", { class: "note" }, "As it was again."))) : null);
+    if (made) again();
+  }
+
+  function again(/** @type {Child} */ words = null) {
+    if (words) fill(said, words);
+    every = false;
     selected.clear();
     showPicked();
     pages.restart();
+    countTags();
     changed();
   }
 
-  const quiet = afterTyping(search, () => pages.restart());
-  state.addEventListener("change", () => pages.restart());
+  const narrow = () => {
+    if (every) all(false); // other documents match now
+    pages.restart();
+  };
+  const quiet = afterTyping(search, narrow);
+  for (const each of [state, tag]) each.addEventListener("change", narrow);
   pages.restart();
+  countTags();
   return {
     refresh: () => pages.restart(),
     /** Whether nobody is in it, so that it may change by itself. */
     get free() {
-      return pages.shown <= PAGE && !selected.size && !holds.contains(document.activeElement);
+      return pages.shown <= PAGE && !selected.size && !every && !holds.contains(document.activeElement);
     },
     close() {
       quiet();

@@ -1,34 +1,77 @@
 // Documents switched off or on, and their tags.
 
-import { at, patch } from "../lib/api.js";
-import { plural } from "../lib/dom.js";
-import { askWords } from "../lib/ui.js";
+import { at, patch, post } from "../lib/api.js";
+import { el, plural } from "../lib/dom.js";
+import { actions, askWords, button, dialog, field, submit } from "../lib/ui.js";
 
-/** Switch documents off or on, by id. Resolves to whether all of them were. */
-export function switchDocuments(/** @type {App} */ app, /** @type {string[]} */ ids, /** @type {boolean} */ off) {
-  return each(app, ids, () => ({ off }), (done) => `${plural(done, "document")} switched ${off ? "off" : "on"}.`);
+/** Switch a document off or on. Resolves to whether it was. */
+export function switchDocument(/** @type {App} */ app, /** @type {string} */ id, /** @type {boolean} */ off) {
+  return change(app, id, { off }, `Switched ${off ? "off" : "on"}.`);
 }
 
-/** Ask for tags, and add them to these documents; of one document, ask for all of its tags. */
-export async function tagDocuments(/** @type {App} */ app, /** @type {Array<Pick<DocumentSummary, "id" | "tags">>} */ documents) {
-  const [first] = documents;
-  const alone = documents.length === 1;
-  const words = alone ? "Tags, with commas between them" : `Tags to add to ${plural(documents.length, "document")}, with commas between them`;
-  const given = await askWords("Tags", words, alone ? first.tags.join(", ") : "", alone ? "Save" : "Add", { blank: alone });
-  if (given === undefined) return false;
-  const tags = given.split(",").map((tag) => tag.trim()).filter(Boolean);
-  const before = new Map(documents.map((document) => [document.id, alone ? [] : document.tags]));
-  return await each(app, [...before.keys()], (id) => ({ tags: [...(before.get(id) ?? []), ...tags] }), () => "Tags saved.");
+/** Ask for all tags of a document, and set them. */
+export async function tagDocument(/** @type {App} */ app, /** @type {Pick<DocumentSummary, "id" | "tags">} */ document) {
+  const given = await askWords("Tags", "Tags, with commas between them", document.tags.join(", "), "Save", { blank: true });
+  return given !== undefined && await change(app, document.id, { tags: listed(given) }, "Tags saved.");
 }
 
-async function each(/** @type {App} */ app, /** @type {string[]} */ ids, /** @type {(id: string) => UpdateDocumentRequest} */ body, /** @type {(done: number) => string} */ words) {
-  let done = 0;
-  await app.attempt(async () => {
-    for (const id of ids) {
-      await patch(at("api", "documents", id), body(id));
-      done += 1;
-    }
-    app.toast(words(done), "good");
+/** Ask for tags that many documents are to have, or to have no more. Resolves to undefined if the person thinks better of it. */
+export async function askTags(/** @type {number} */ many, /** @type {readonly TagCount[]} */ known) {
+  return await dialog(`Tags of ${plural(many, "document")}`, (/** @type {(given?: { add?: string[]; remove?: string[] }) => void} */ close) => {
+    const input = el("input", { type: "text", maxlength: "200", list: "known-tags", autocomplete: "off", autofocus: true });
+    const tags = (/** @type {"add" | "remove"} */ way) => {
+      if (listed(input.value).length) close({ [way]: listed(input.value) });
+      else input.focus();
+    };
+    const add = (/** @type {Event} */ event) => {
+      event.preventDefault();
+      tags("add");
+    };
+    return el(
+      "form",
+      { on: { submit: add } },
+      el("datalist", { id: "known-tags" }, ...known.map(({ tag }) => el("option", { value: tag }))),
+      field("Tags, with commas between them", input),
+      actions(button("Cancel", { on: () => close(undefined) }), button("Remove them", { on: () => tags("remove") }), submit("Add them")),
+    );
   });
-  return done === ids.length;
+}
+
+/** Mark many documents at once, and how to undo it. Resolves to undefined where it did not work. */
+export async function markAll(/** @type {App} */ app, /** @type {MarkDocumentsRequest} */ request) {
+  let made = /** @type {MarkedResponse | undefined} */ (undefined);
+  await app.attempt(async () => {
+    made = await post("/api/documents/marks", request);
+  });
+  return made;
+}
+
+/** Say how it stands now, with a way back. */
+export function markedNote(/** @type {App} */ app, /** @type {MarkedResponse} */ made, /** @type {string} */ words, /** @type {() => unknown} */ undone) {
+  const undo = async (/** @type {Click} */ event) => {
+    event.currentTarget.disabled = true;
+    for (const { ids, off, tags } of made.before) if (!(await markAll(app, { ids, off, tags }))) return;
+    undone();
+  };
+  const others = made.left_out ? ` ${plural(made.left_out, "other")} cannot be changed: not yours, or not readable.` : "";
+  return el(
+    "p",
+    { class: "note" },
+    el("span", { class: "grow" }, `${plural(made.changed, "document")} ${words}.${others}`),
+    made.changed ? button("Undo", { kind: "small", icon: "undo", on: undo }) : null,
+  );
+}
+
+function listed(/** @type {string} */ given) {
+  return given.split(",").map((tag) => tag.trim()).filter(Boolean);
+}
+
+async function change(/** @type {App} */ app, /** @type {string} */ id, /** @type {UpdateDocumentRequest} */ body, /** @type {string} */ words) {
+  let done = false;
+  await app.attempt(async () => {
+    await patch(at("api", "documents", id), body);
+    app.toast(words, "good");
+    done = true;
+  });
+  return done;
 }

@@ -4,7 +4,7 @@ import { documentAccess } from "../documents/access.js";
 import { at, get, patch } from "../lib/api.js";
 import { el, fill, oneLine, plural } from "../lib/dom.js";
 import { erase } from "../documents/erase_dialog.js";
-import { switchDocuments, tagDocuments } from "../documents/marks.js";
+import { switchDocument, tagDocument } from "../documents/marks.js";
 import { button, dialog, field, note, submit } from "../lib/ui.js";
 import { documentView } from "../documents/document_view.js";
 
@@ -39,8 +39,8 @@ async function owned(/** @type {HTMLElement} */ about, /** @type {DocumentView} 
   about.append(el(
     "div",
     { class: "actions doc-tools" },
-    button(document_.state === "off" ? "Switch on" : "Switch off", { kind: "small", on: () => marked(switchDocuments(app, [document_.id], document_.state !== "off")) }),
-    button("Tags", { kind: "small", on: () => marked(tagDocuments(app, [document_])) }),
+    button(document_.state === "off" ? "Switch on" : "Switch off", { kind: "small", on: () => marked(switchDocument(app, document_.id, document_.state !== "off")) }),
+    button("Tags", { kind: "small", on: () => marked(tagDocument(app, document_)) }),
     button("Correct title or date", { kind: "small", icon: "pencil", on: () => corrected(app, document_) }),
     button("Who may read it", { kind: "small", icon: "people", on: () => documentAccess(app, document_) }),
     button("Remove", { kind: "quiet small", icon: "trash", on: remove }),
