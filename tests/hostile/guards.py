@@ -961,6 +961,20 @@ GUARDS = (
         f"{SETUP}::test_nobody_but_the_one_user_of_this_computer_names_a_folder_of_it",
     ),
     Guard(
+        "where people share a server, an address is asked for its models only once its machine was agreed to",
+        "workspace/services/setup.py",
+        "        if shared:\n            self._require_agreement(factory.model_hosts(settings, local=True), agreed)\n",
+        "",
+        f"{SETUP}::test_the_models_of_an_address_are_listed_for_who_asks_and_a_name_that_is_not_there_is_told",
+    ),
+    Guard(
+        "documents of others are left out where many are marked",
+        "workspace/services/documents.py",
+        "entry.base in owned and ",
+        "",
+        "tests/serve/test_document_edits.py::test_what_is_shared_with_somebody_is_left_out_when_they_mark_many",
+    ),
+    Guard(
         "a suggested question holds no instruction",
         "workspace/suggest.py",
         " and not is_suspicious(words)",
