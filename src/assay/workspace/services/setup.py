@@ -191,8 +191,12 @@ class Setup(Service):
             return ""
         model, judge = (factory.models_by_role(self.settings)[role][0] for role in (Role.write, Role.check))
         by = f"and checked by {model}" if judge == model else f"by {model} and checked by {judge}"
+        weak = ""
+        trial = Models(self.context).known_trial(judge) if self.settings.llm_size == "auto" else None
+        if self.settings.llm_size == "small" or (trial and not trial.capable):
+            by, weak = f"by {model}", f" {judge} does not judge well enough to check them: they hold quotations."
         if not shared:
-            return f"Answers are written {by}."
+            return f"Answers are written {by}.{weak}"
         host = urlsplit(self.settings.llm_base_url).netloc.rpartition("@")[2]
         known = self._models_set()
         latest = max(
@@ -200,7 +204,7 @@ class Setup(Service):
         )
         where = f" at {host}" if host and not factory.is_provider(self.settings, model) else ""
         chosen = f" since {latest[0][:16].replace('T', ' ')}, set by {latest[1]}" if latest else ""
-        return f"Answers are written {by}{where}{chosen}."
+        return f"Answers are written {by}{where}{chosen}.{weak}"
 
     def connection(self, proposed: ProposedModel | None = None, *, shared: bool = False) -> ModelConnection:
         """The present connection, or what a proposed one would mean. Nothing is sent and nothing is changed. Where the
