@@ -159,6 +159,20 @@ def test_an_endpoint_that_fails_is_told_while_it_is_asked_again(typed: Typed, no
     assert told == ["2", "3"]
 
 
+def test_a_model_that_is_named_is_asked_also_when_the_run_is_carried_on_and_another_is_refused(
+    typed: Typed, noted: Workspace, model, monkeypatch
+):
+    monkeypatch.setenv("ASSAY_LLM_FALLBACK_MODEL", "other")
+    broken = model(looked_up(write=[]))
+    done = typed("ask", QUESTION, "--model", "other")
+    assert done.code == 1 and {request["model"] for request in broken.requests} == {"other"}
+    mended = model(looked_up())
+    again = typed("resume", run_in(done.err))
+    assert again.code == 0 and {request["model"] for request in mended.requests} == {"other"}
+    refused = typed("ask", QUESTION, "--model", "third")
+    assert refused.code == 2 and "No model 'third' is connected. There is: scripted, other." in refused.err
+
+
 def test_ctrl_c_names_the_run_and_how_to_carry_it_on(typed: Typed, noted: Workspace, model):
     def pressed(text: str, schema: object) -> object:
         os.kill(os.getpid(), signal.SIGINT)

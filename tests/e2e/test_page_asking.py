@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from browser_session import CUT_OFF, Desk, Model, Reader, desk_fixtures
+import httpx
+from browser_session import CUT_OFF, Desk, Model, Reader, desk, desk_fixtures
 from doubles import HttpReply, drops, role_of, verdicts, writes
 from lighthouse import CLAIMS, GROUND, NOTES, PAINT, QUESTION, SAID, TALL, TENDS, researcher
 from playwright.sync_api import Locator, expect
@@ -291,3 +293,27 @@ def test_thumbs_are_in_sight_and_the_answer_is_copied_with_its_sources(reads: Re
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == served.api(f"/api/runs/{reader.run_of(turn)}/answer", params={"format": "markdown"})
     assert "**Sources**" in copied
+
+
+def test_a_question_is_asked_with_one_of_the_connected_models(reads: Reads, tmp_path: Path):
+    model = Model()
+    model.plays(researcher())
+    with desk(tmp_path / "workspace", NOTES, model, llm_fallback_model="other", llm_size="large") as opened:
+        reader = reads(opened)
+        page = reader.goes()
+        page.get_by_label("Model", exact=True).select_option("other")
+        first = reader.asks(QUESTION)
+        expect(first.locator(".answer")).to_be_visible()
+        assert opened.run(reader.run_of(first))["models"] == ["other"]
+        assert {request["model"] for request in model.server.requests} == {"other"}
+        reader.pictures("two-models")
+        reader.accessible("a menu of models")
+        first.get_by_text("Ask again", exact=True).click()
+        first.get_by_role("button", name="With scripted", exact=True).click()
+        second = reader.turns.nth(1)
+        expect(second.locator(".answer")).to_be_visible()
+        assert opened.run(reader.run_of(second))["models"] == ["scripted"]
+        refused = httpx.post(f"{opened.url}/api/runs", json={"question": QUESTION, "named": "third"})
+        assert refused.status_code == 400
+        assert refused.json()["detail"] == "No model 'third' is connected. There is: scripted, other."
+        page.close()

@@ -112,6 +112,7 @@ class Asking:
         list[Checkpoint] | None, typer.Option(help="Where to wait for you. May be repeated. Default: the setting.")
     ] = None
     stakes: StakesOption = Stakes.normal
+    model: Annotated[str, typer.Option("--model", help="One of the connected models, for all of it.")] = ""
     no_model: NoModel = False
 
     def options(self, where: SearchFilters, route: Route | None = None) -> AskOptions:
@@ -122,6 +123,7 @@ class Asking:
             checkpoints=tuple(dict.fromkeys(self.checkpoint)) if self.checkpoint else None,
             route=route,
             model=not self.no_model,
+            named=self.model.strip(),
             stakes=self.stakes,
         )
 

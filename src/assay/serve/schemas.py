@@ -91,6 +91,7 @@ class AskRequest(SearchLimits):
     checkpoints: tuple[Checkpoint, ...] | None = None
     route: Literal[Route.lookup, Route.research, Route.one_shot] | None = None  # the direct route cannot be requested
     model: StrictFlag = True
+    named: Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)] = ""  # one of the connected models
     stakes: Stakes = Stakes.normal  # high: a person reviews the answer before delivery
     thread: Id = ""
     talk: StrictFlag = False
@@ -110,5 +111,5 @@ def search_filters(limited: SearchLimits) -> SearchFilters:
 
 
 def ask_options(request: AskRequest) -> AskOptions:
-    chosen = request.model_dump(include={"mode", "eagerness", "checkpoints", "route", "model", "stakes"})
+    chosen = request.model_dump(include={"mode", "eagerness", "checkpoints", "route", "model", "named", "stakes"})
     return AskOptions(where=search_filters(request), **chosen)

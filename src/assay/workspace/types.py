@@ -51,6 +51,7 @@ class AskOptions:
     checkpoints: Sequence[Checkpoint] | None = None  # None: as the settings say
     route: Route | None = None  # lookup or research; None lets the model decide
     model: bool = True  # False: by rule, whatever the settings say
+    named: str = ""  # one of the connected models, in every role; empty: as the settings say
     tools: Sequence[Tool] = ()  # the user's own read-only tools
     assess: Assessor | None = None  # replaces the assessment of evidence
     thread: str = ""  # the conversation it belongs to

@@ -217,6 +217,7 @@ class Asked:
     may_be_reviewed: bool = omitted_when_empty(False)  # then nothing a model wrote is shown before delivery
     left_out: LeftOut | None = omitted_when_empty(None)  # noqa: RUF009 by `where`
     recheck: str = omitted_when_empty("")  # the run whose answer newer documents may contradict
+    named: str = omitted_when_empty("")  # the model that the person named, in every role
 
     @property
     def has_model(self) -> bool:

@@ -47,6 +47,7 @@ class MeResponse(ResponseModel):
     provider: str  # with which a sign-in can be linked to the account; empty: none
     csrf: str
     model: str  # the model's name; empty: answers are quotations
+    models: tuple[str, ...]  # the connected models, of which a question may name one
     written_by: str  # which model writes and checks the answers, in a sentence; empty: none
     unconnected: str  # why the model that is named cannot be asked, in a sentence; empty: it can, or none is named
     judge: str  # how well the model judges claims, as it was measured, in a sentence; empty: not measured
@@ -355,6 +356,7 @@ def _me(server: Server, person: Person) -> MeResponse:
         name=person.principal.id,
         groups=tuple(sorted(person.principal.groups)),
         model=settings.llm_model if has_model(settings) else "",
+        models=server.workspace.models.connected(),
         provider=name_of(settings) if server.serving.auth == "keys" else "",
         written_by=server.workspace.setup.written_by(shared=server.signs_in),
         unconnected=unconnected(settings),

@@ -44,6 +44,7 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
     check_length(question.strip())
     if how.route in (events.Route.direct, events.Route.rework):
         raise UserError("Nobody can ask past the documents: the route is lookup, research or one-shot.")
+    context = models.Models(context).only_with(how.named if how.model else "")
     settings = context.settings
     scope = context.scope(how.where.bases)  # an unknown base is reported before anything is recorded
     run_id = records.new_id(context.store)
@@ -68,6 +69,7 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
         reviewed=settings.review_always,
         may_be_reviewed=how.stakes is events.Stakes.high or any_review(context.store, settings),
         left_out=count_left_out(how.where, lambda: context.traits(how.where.bases)),
+        named=how.named if roles else "",
     )
     gated = how.stakes is events.Stakes.high or settings.review_always
     run = record(context, Run(records.begin(context.store, who, gated=gated, run=run_id), ()), asked)
@@ -104,8 +106,10 @@ async def resume(context: WorkspaceContext, run: Run, choice: str = "", words: s
         return
     roles: models.Roles = {}
     if run.asked.has_model:
-        branched_with = run.asked.branch.model if run.asked.branch else ""
-        changed = models.with_model(context, branched_with)
+        if run.asked.branch:
+            changed = models.with_model(context, run.asked.branch.model)
+        else:
+            changed = models.Models(context).only_with(run.asked.named)
         if not has_model(changed.settings):
             raise UserError(
                 "This run has a language model, and the settings name none: set `llm_base_url` and `llm_model`."

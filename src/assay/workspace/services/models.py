@@ -137,6 +137,17 @@ class Models(Service):
         changed = {**roles, "llm_model": model, "llm_fallback_model": ""}
         return self.settings.model_copy(update=changed) if model else self.settings
 
+    def connected(self) -> tuple[str, ...]:
+        """The names of the models that the settings connect: each may be named for a question."""
+        return tuple(dict.fromkeys(name for names in models_by_role(self.settings).values() for name in names))
+
+    def only_with(self, model: str) -> WorkspaceContext:
+        """The workspace with this connected model in every role; unchanged if the name is empty."""
+        if model and model not in self.connected():
+            there = f"There is: {', '.join(self.connected())}." if self.connected() else "There is none."
+            raise UserError(f"No model {model!r} is connected. {there}")
+        return with_model(self.context, model)
+
     def check_name(self, model: str) -> str:
         """The name of a model of the configured endpoint, or of none. Only the administrator chooses a provider."""
         named = model.strip()

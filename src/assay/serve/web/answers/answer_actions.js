@@ -72,7 +72,9 @@ function againWays(/** @type {RunView} */ run, /** @type {TurnContext} */ { app,
   ]));
   /** @type {Way[]} */
   const other = app.me.model ? [[byModel ? "Without a model" : "With the model", () => again?.(run, { mode: run.mode, model: !byModel })]] : [];
-  return [["In other words…", () => edit?.(run.id)], ...modes, ...other];
+  const named = app.me.models.filter((name) => app.me.models.length > 1 && run.models.join() !== name);
+  const models = named.map((name) => /** @type {Way} */ ([`With ${name}`, () => again?.(run, { mode: run.mode, model: true, named: name })]));
+  return [["In other words…", () => edit?.(run.id)], ...modes, ...models, ...other];
 }
 
 /** What the run took, in words. */

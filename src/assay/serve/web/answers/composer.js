@@ -67,6 +67,7 @@ export function composer(/** @type {App} */ app, /** @type {BaseView[]} */ bases
       "div",
       { class: "composer-row" },
       segments("How thorough", modes, preferences.mode, (value) => changed({ mode: value })),
+      modelMenu(app, preferences, changed),
       sources.opener,
       opener,
       el("span", { class: "keys small", id: "question-keys" }, "Enter asks · Shift+Enter for a new line"),
@@ -109,6 +110,7 @@ export function composer(/** @type {App} */ app, /** @type {BaseView[]} */ bases
       eagerness: preferences.eagerness === "normal" ? null : preferences.eagerness,
       checkpoints: preferences.checkpoints.length ? preferences.checkpoints : null,
       model: preferences.model,
+      named: preferences.model ? preferences.named : "",
       ...whereOf(preferences),
       ...(preferences.stakes ? { stakes: /** @type {const} */ ("high") } : {}),
     };
@@ -216,6 +218,19 @@ function options(/** @type {App} */ app, /** @type {Preferences} */ preferences,
   ];
 }
 
+/** Which of the connected models is asked, where there are several. */
+function modelMenu(/** @type {App} */ app, /** @type {Preferences} */ preferences, /** @type {Choose} */ changed) {
+  if (app.me.models.length < 2) return null;
+  const menu = el(
+    "select",
+    { class: "model-menu", "aria-label": "Model" },
+    el("option", { value: "" }, "Usual model"),
+    ...app.me.models.map((name) => el("option", { value: name }, name)),
+  );
+  menu.addEventListener("change", () => changed({ named: menu.value }));
+  return menu;
+}
+
 function toggled(/** @type {Checkpoint[]} */ list, /** @type {Checkpoint} */ item, /** @type {boolean} */ on) {
   return on ? [...list, item] : list.filter((other) => other !== item);
 }
@@ -233,6 +248,7 @@ export function remembered(/** @type {App} */ app, /** @type {WhereView | null} 
     checkpoints: app.me.checkpoints.filter((each) => Array.isArray(kept.checkpoints) && kept.checkpoints.includes(each)),
     model: kept.model !== false || !app.me.model,
     ...whereBefore(where),
+    named: /** @type {string} */ (""), // a model, chosen for each visit anew
     stakes: false, // chosen for each visit anew: others have work with it
   };
 }
