@@ -30,8 +30,9 @@ export function workingView(/** @type {TurnContext} */ context, /** @type {Worki
     "Stop",
     { kind: "small", icon: "stop", class: "button small stop", on: (event) => stop(event.currentTarget) },
   ) : null;
-  const line = el("div", { class: "connection", role: "status" });
-  const retries = el("div", { class: "connection retries", role: "status" });
+  const lost = el("div", { class: "connection" });
+  const retries = el("div", { class: "connection" });
+  const line = el("div", { role: "status" }, lost, retries);
   const parts = el("div", { class: "working-parts" });
   /** @type {Record<string, HTMLElement>} */
   const sections = {};
@@ -40,7 +41,7 @@ export function workingView(/** @type {TurnContext} */ context, /** @type {Worki
     parts.append(sections[name]);
   }
   const head = el("div", { class: "working-head" }, spinner, phase, figures, stopper);
-  const node = el("div", { class: "working" }, head, line, retries, parts);
+  const node = el("div", { class: "working" }, head, line, parts);
   let usage = /** @type {Story["usage"] | null} */ (null);
   let time = 0;
   let roundCount = 0;
@@ -73,12 +74,11 @@ export function workingView(/** @type {TurnContext} */ context, /** @type {Worki
   function still() {
     head.remove();
     line.remove();
-    retries.remove();
     node.classList.add("still");
   }
 
   function connection(/** @type {string} */ words) {
-    fill(line, words ? note("warn", "again", words) : null);
+    fill(lost, words ? note("warn", "again", words) : null);
   }
 
   /** A model that does not answer, and is asked again. */
