@@ -91,8 +91,8 @@ def in_a_bucket(root: Path, patch: pytest.MonkeyPatch) -> Iterator[Storage]:
     made, fetch = Objects(), Bucket.fetch
 
     def counted(self: Bucket, name: str, into: Path) -> None:
-        made.fetched[name] += 1
         fetch(self, name, into)
+        made.fetched[name] += 1  # what is gone by now was not fetched
 
     patch.setattr(Bucket, "fetch", counted)
     yield made
