@@ -25,8 +25,6 @@ from assay.ingest.near_copies import Restricted, restricted
 from assay.ingest.parsed import PageBox, file_limits
 from assay.ingest.pipeline import IngestContext, Progress, current_parsers, recipe_of
 from assay.ingest.places import YOUNG, Listed, Place, location, open_place
-from assay.ingest.places.held import held_files
-from assay.ingest.places.watch import told_of_changes
 from assay.ingest.readiness import Readiness, summarise_files
 from assay.ingest.sandbox.process import describe_missing
 from assay.ingest.sources import SourceFile
@@ -294,6 +292,8 @@ class Documents(Service):
         digests = {
             uri: before.sha for uri, each in files.items() if (before := _unchanged(each, known.get(digest(uri))))
         }
+        from assay.ingest.places.held import held_files
+
         with held_files(self.context.blobs.scratch, place) as hold:
             sources = {
                 uri: replace(hold(uri, each), digests=digests, refused=uri in todo.refused)
@@ -336,6 +336,8 @@ class Documents(Service):
         if isinstance(place, Path | str):
             place = open_place(place, self.settings)
         watched, every = Watched(self.settings.watch_grace), self.settings.watch_every
+        from assay.ingest.places.watch import told_of_changes
+
         async with told_of_changes(place, self.context.path) as changed:
             while True:
                 changed.clear()
