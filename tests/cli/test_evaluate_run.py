@@ -186,14 +186,17 @@ def test_easy_questions_are_told_that_the_agent_is_not_worth_its_cost(
 
 def test_cases_are_drafted_into_a_file_that_can_be_asked(typed: Typed, noted: Workspace, tmp_path: Path):
     drafts, pumps = tmp_path / "drafts.csv", tmp_path / "pumps.md"
-    assert "suggest no questions" in typed("evaluate", "cases", drafts, "--suggest", "2").err
+    (tmp_path / "list.csv").write_text("a,b\n1,2\n")
+    bare = ("--workspace", tmp_path / "bare")
+    assert typed("add", tmp_path / "list.csv", *bare).code == 0
+    assert "suggest no questions" in typed("evaluate", "cases", drafts, "--suggest", "2", *bare).err
     pumps.write_text("# Pumps\n\n| pump | flow rate |\n|---|---|\n| P-1 | 40 |\n| P-2 | 55 |\n")
     assert typed("add", pumps).code == 0
-    done = typed("evaluate", "cases", drafts, "--suggest", "2", "--json")
+    done = typed("evaluate", "cases", drafts, "--suggest", "9", "--json")
     assert done.code == 0 and json.loads(done.out) == {
-        "cases": 1,
+        "cases": 3,
         "incomplete": 0,
-        "evidence_only": 0,
+        "evidence_only": 2,  # what a document as a whole is about
         "file": str(drafts),
     }
     assert typed("evaluate", "run", drafts, "--no-model").code == 0

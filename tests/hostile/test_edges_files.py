@@ -127,7 +127,9 @@ def test_a_page_nested_200_000_deep_is_read_in_its_time(tag: str, closed: bool):
     words = outcome(f"<p>Seen.</p>{f'<{tag}>' * 200_000}deep{end}<p>After.</p>".encode(), "x.html")
     assert time.thread_time() - begun < 8.0
     item = ["-"] if "li" in tag else []  # one mark, however many lists it is in
-    assert words.split() == ["Seen.", *item, "deep", "After."] and len(words) < 100  # lists are set in, but not by 200,000
+    assert (
+        words.split() == ["Seen.", *item, "deep", "After."] and len(words) < 100
+    )  # lists are set in, but not by 200,000
 
 
 def test_a_page_that_somebody_would_write_is_left_as_it_is():

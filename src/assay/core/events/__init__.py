@@ -161,12 +161,12 @@ class SearchFilters:
     bases: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()  # ids: the documents of a synthesis
-    picked: tuple[str, ...] = omitted_when_empty(())  # ids: what a person picked; no mention of what they say
     types: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
     undated: bool = False  # include documents without a date
     meta: Mapping[str, str] = field(default_factory=dict)
+    picked: tuple[str, ...] = omitted_when_empty(())  # ids: what a person picked; no mention of what they say
 
 
 @dataclass(frozen=True, slots=True)
