@@ -99,7 +99,7 @@ def test_ten_thousand_documents_are_tagged_and_switched_off_at_once_and_it_is_un
     page.get_by_role("button", name="Remove them").click()
     expect(page.get_by_text(f"{MANY:,} documents without harbour now.")).to_be_visible(timeout=STARTING)
     expect(page.get_by_label("With the tag")).to_be_hidden()
-    assert served.api("/api/documents/tags") == {"tags": []}
+    assert served.api("/api/document-tags") == {"tags": []}
 
 
 def asked(reader: Reader, path: str) -> int:

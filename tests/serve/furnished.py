@@ -71,6 +71,8 @@ class Real:
             "base": (self.offered,),
             "key": ("0123456789abcdef",),  # nobody's: one's own is only ever taken back, see `spare`
             "kind": ("runs",),
+            "identity": ("0123456789abcdef",),  # nobody's, as a key
+            "watch": ("w0123456789abcdef",),
         }
 
     def _names(self, path: str) -> tuple[str, ...]:

@@ -50,6 +50,8 @@ def owned(client: httpx.Client) -> dict[str, str]:
         "b": account,
         "key": client.get("/api/keys").json()["keys"][0]["id"],
         "kind": "runs",
+        "identity": "0123456789abcdef",
+        "watch": "w0123456789abcdef",
     }
 
 
@@ -66,7 +68,7 @@ def filled(path: str, places: dict[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda place: places[place[1]], path) + query
 
 
-OPEN = {"/health", "/ready", "/api/me"}
+OPEN = {"/health", "/ready", "/api/me", "/api/session"}
 MINE = {
     "/api/bases",
     "/api/documents",
@@ -85,6 +87,10 @@ MINE |= {
     "/api/shared-threads",
     "/api/recheck",
     "/api/waiting",
+    "/api/watches",
+    "/api/identities",
+    "/api/document-tags",
+    "/api/document-choices",
 }  # each lists one's own
 
 

@@ -84,7 +84,7 @@ def test_many_documents_are_switched_and_tagged_at_once_and_as_they_were_again(a
         return {each["id"]: (each["state"], tuple(each["tags"])) for each in found}
 
     def mark(**given: Any) -> Any:
-        return client.post("/api/documents/marks", json=given).json()
+        return client.post("/api/document-marks", json=given).json()
 
     before = listed()
     first, *others = before
@@ -94,14 +94,14 @@ def test_many_documents_are_switched_and_tagged_at_once_and_as_they_were_again(a
     assert set(listed().values()) == {("off", ("Old % files", "Quay"))}
     assert mark(that_fit={}, add=["quay"])["changed"] == 0
     assert listed(tag="old % FILES") == listed() and listed(tag="Old") == {}
-    counts = client.get("/api/documents/tags").json()["tags"]
+    counts = client.get("/api/document-tags").json()["tags"]
     assert counts == [{"tag": tag, "documents": len(before)} for tag in ("Old % files", "Quay")]
     for each in made["before"]:
         mark(**each)
     assert listed() == before | {first: ("ready", ("Quay",))}
     assert mark(ids=others, that_fit={"tag": "Quay"}, remove=["Quay"])["changed"] == 0
     assert mark(ids=[first, "d0"], remove=["QUAY"])["changed"] == 1 and listed() == before
-    assert client.post("/api/documents/marks", json={"off": True}).status_code == 400
+    assert client.post("/api/document-marks", json={"off": True}).status_code == 400
     marks = [
         event for _, event in records.workspace_log(at.server.workspace.store) if isinstance(event, DocumentMarked)
     ]
@@ -115,7 +115,7 @@ def test_what_is_shared_with_somebody_is_left_out_when_they_mark_many(folder: Pa
         grants.share(store, base, "user:reader", "editor")
         offers.answer(store, Principal("reader"), base.id, True)
         total = reader.get("/api/documents").json()["total"]
-        marked = reader.post("/api/documents/marks", json={"that_fit": {}, "off": True, "add": ["mine"]}).json()
+        marked = reader.post("/api/document-marks", json={"that_fit": {}, "off": True, "add": ["mine"]}).json()
         assert total and (marked["changed"], marked["left_out"]) == (0, total)
         assert editor.get("/api/documents", params={"state": "off"}).json()["total"] == 0
 

@@ -319,14 +319,14 @@ def document_choices(workspace: CurrentWorkspace, base: Bases = []) -> DocumentC
     return DocumentChoicesResponse(**workspace.documents.choices(tuple(filter(None, base))))
 
 
-@documents_router.get("/tags")
+@search_router.get("/document-tags")
 def tags_of_documents(workspace: CurrentWorkspace, base: Annotated[str, Query(max_length=100)] = "") -> TagsResponse:
     """The tags of the documents that you may read, and how many have each."""
     counted = workspace.documents.tags(workspace.scope([base] if base else []))
     return TagsResponse(tags=tuple(TagCount(tag=tag, documents=many) for tag, many in counted.items()))
 
 
-@documents_router.post("/marks", responses=schemas.error_responses(413))
+@search_router.post("/document-marks", responses=schemas.error_responses(413))
 def mark_documents(given: MarkDocumentsRequest, workspace: CurrentWorkspace) -> MarkedResponse:
     """Switch many documents off or on, or change their tags, at once. Each is recorded; those of others are left out."""
     fits = given.that_fit or DocumentFilter()

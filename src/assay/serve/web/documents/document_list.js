@@ -40,7 +40,7 @@ export function library(/** @type {HTMLElement} */ holder, /** @type {App} */ ap
 
   /** The tags that there are, to choose from. */
   async function countTags() {
-    const found = await get(query("/api/documents/tags", { base })).catch(() => null);
+    const found = await get(query("/api/document-tags", { base })).catch(() => null);
     if (!found) return;
     known = found.tags;
     const chosen = known.some((each) => each.tag === tag.value) ? tag.value : "";

@@ -41,7 +41,7 @@ export async function askTags(/** @type {number} */ many, /** @type {readonly Ta
 export async function markAll(/** @type {App} */ app, /** @type {MarkDocumentsRequest} */ request) {
   let made = /** @type {MarkedResponse | undefined} */ (undefined);
   await app.attempt(async () => {
-    made = await post("/api/documents/marks", request);
+    made = await post("/api/document-marks", request);
   });
   return made;
 }
