@@ -165,7 +165,7 @@ def held(workspace: Workspace) -> dict[str, float]:
 TRIED = 5  # requests of the run that is first to need the model: three probes, and two of its trial as a judge
 CROWDED = [
     ("budget_day_tokens", 60_000 if SOAK else 18_000),
-    *([("budget_day_money", 0.2), ("budget_day_calls", 200), ("budget_all_day_tokens", 60_000)] if SOAK else []),
+    *([("budget_day_money", 0.2), ("budget_day_calls", 100), ("budget_all_day_tokens", 60_000)] if SOAK else []),
     *([("budget_all_day_money", 0.2)] if SOAK else []),
 ]
 
