@@ -179,6 +179,7 @@ async def test_many_whole_runs_at_once_pass_no_ceiling_and_each_ends_in_an_answe
     what = ceiling.rpartition("_")[2]
     highest: list[float] = []
     workspace = tool_context(**{ceiling: most})
+    tried = 0 if workspace.models.known_trial("scripted") else TRIED  # an earlier test may have tried it
 
     async def one() -> Run:
         run = None
@@ -199,8 +200,7 @@ async def test_many_whole_runs_at_once_pass_no_ceiling_and_each_ends_in_an_answe
         budgets.SpendingState.settled
     }  # nothing is left reserved or set aside
     own = sum(endpoint.counts.values()) - endpoint.counts[""]
-    assert spent.calls == final["calls"]
-    assert spent.calls - own in (0, TRIED)  # a test before may have tried the model of this workspace
+    assert spent.calls == own + tried == final["calls"]
     assert (final["tokens"], final["money"]) == (spent.tokens_in + spent.tokens_out, pytest.approx(spent.money))
 
     # Every run has ended in an answer: those that came too late to be written are quoted, and say why they are partial.
