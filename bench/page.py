@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ElementHandle, Page, sync_playwright
 from result_file import add_out, show, write_result
 from scripted import synthesis_model
 from sqlalchemy import func, insert, select
@@ -157,7 +157,7 @@ def scrolls(page: Page, most: int = 150) -> None:
 
 def library(page: Page) -> Mapping[str, Callable[[], None]]:
     page.get_by_role("list", name="Documents").get_by_role("listitem").first.wait_for()
-    search = page.get_by_label("Search documents")
+    search = page.get_by_label("Search documents").element_handle()
     return {"scrolling": lambda: scrolls(page), "typing": lambda: types(page, search, "report 17 on the quay")}
 
 
@@ -170,7 +170,7 @@ def talk(page: Page) -> Mapping[str, Callable[[], None]]:
         earlier.click()
         turns.nth(many).wait_for(state="attached")
     page.evaluate("window.scrollTo(0, 0)")
-    box = page.get_by_label("Your question")
+    box = page.get_by_label("Your question").element_handle()
     return {"scrolling": lambda: scrolls(page, 1_000), "typing": lambda: types(page, box, WORDS)}
 
 
@@ -182,10 +182,13 @@ def account(page: Page) -> Mapping[str, Callable[[], None]]:
 def request(page: Page) -> Mapping[str, Callable[[], None]]:
     page.get_by_label("Focus").wait_for()
     page.get_by_text("Picked documents").click()
-    return {"scrolling": lambda: scrolls(page), "typing": lambda: types(page, page.get_by_label("Focus"), WORDS)}
+    focus = page.get_by_label("Focus").element_handle()
+    return {"scrolling": lambda: scrolls(page), "typing": lambda: types(page, focus, WORDS)}
 
 
-def types(page: Page, box: Any, words: str) -> None:
+def types(page: Page, box: ElementHandle | None, words: str) -> None:
+    """Into a box that was found before: to look for it takes a second where a page has 200 messages."""
+    assert box is not None
     box.focus()
     page.keyboard.type(words, delay=15)
 
