@@ -56,6 +56,19 @@ def test_a_model_on_this_machine_is_tried_connected_and_asked_without_a_restart(
     assert (stored.llm_base_url, stored.llm_model, secret(stored.llm_api_key)) == (model.url, "scripted", KEY)
 
 
+def test_a_model_of_this_computer_is_tried_when_it_is_connected_and_not_again_when_it_is_asked(
+    serve: Callable[..., AbstractContextManager[Served]], model: ChatServer
+):
+    with serve() as at, at.client() as client:
+        client.put("/api/model", json={"address": model.url, "model": "scripted"})
+        until(lambda: client.get("/api/me").json()["judge"])
+        tried = len(model.requests)
+        assert any("snow white" in str(each) for each in model.requests)
+        followed(client, client.post("/api/runs", json={"question": "How tall is the gate?"}).json()["run"])
+        assert len(model.requests) > tried
+        assert not any("snow white" in str(each) for each in model.requests[tried:])
+
+
 def test_models_on_this_machine_are_offered_and_a_wrong_name_is_told(
     serve: Callable[..., AbstractContextManager[Served]], model: ChatServer, monkeypatch: pytest.MonkeyPatch
 ):

@@ -111,6 +111,10 @@ class BackgroundLoop:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
 
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine on this loop. Nobody waits for it."""
+        asyncio.run_coroutine_threadsafe(work, self.loop)
+
     def stop(self) -> None:
         if self._thread.is_alive():
             self.loop.call_soon_threadsafe(self.loop.stop)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 from urllib.parse import urlsplit
@@ -256,6 +257,13 @@ class Setup(Service):
         except ModelError as error:
             raise _told(error, settings, shared) from None
         return describe_capability(can)
+
+    async def get_to_know(self) -> None:
+        """Try a model of this computer, which may be slow, before the first question waits for it. What fails is told then."""
+        if factory.model_hosts(self.settings):
+            return
+        with suppress(ModelError, UserError):
+            await Models(self.context).connect()
 
     def connect(
         self, proposed: ProposedModel, agreed: Sequence[str] = (), *, by: str = LOCAL.id, shared: bool = False

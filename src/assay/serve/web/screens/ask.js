@@ -9,6 +9,7 @@ import { suggestions } from "../answers/suggestions.js";
 import { turnView } from "../answers/turn.js";
 
 const FIRST = 8; // turns of a thread that are drawn when it is opened
+const FIRST_TRIAL = "Starting. Before its first answer a model is tried with a few sentences, which can take minutes on a slow machine.";
 const AT_ONCE = 20; // earlier ones that are fetched at a time
 
 export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
@@ -48,6 +49,8 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
   const box = composer(app, bases, thread?.where ?? null, {
     stop: () => turns.filter((turn) => turn.run.state === "running").forEach((turn) => turn.stop()),
     ask: async (/** @type {Asking} */ request) => {
+      const phase = el("p", { class: "phase", role: "status" }, "Starting");
+      const patience = setTimeout(() => app.me.written_by && fill(phase, FIRST_TRIAL), 3000);
       const waiting = el(
         "article",
         { class: "turn" },
@@ -55,7 +58,7 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
         el(
           "div",
           { class: "working" },
-          el("div", { class: "working-head" }, spinner(), el("p", { class: "phase" }, "Starting")),
+          el("div", { class: "working-head" }, spinner(), phase),
         ),
       );
       list.append(waiting);
@@ -71,6 +74,8 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
         arrange();
         if (problem.status !== 401) app.toast(problem.message, "bad");
         return false;
+      } finally {
+        clearTimeout(patience);
       }
     },
   });
