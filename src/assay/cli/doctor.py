@@ -29,6 +29,7 @@ from assay.ingest.sandbox.process import describe_missing
 from assay.ingest.sandbox.runner import try_guards
 from assay.models.capability import Capability, Checkable, describe_capability, probe
 from assay.models.factory import (
+    BUNDLED,
     NO_MODEL,
     embedder_setting,
     endpoints,
@@ -97,7 +98,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     yield _guards(settings.sandbox == "require")
     addresses = [*endpoints(settings), *providers(settings)]
     yield _line("endpoints", True, ", ".join(addresses) or "none: everything is done on this machine")
-    yield _line("embedder", True, embedder_setting(settings))
+    yield _line("embedder", True, embedder_setting(settings) + _gpu(settings))
     tesseract = shutil.which("tesseract")
     yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
     if secret(settings.state):
@@ -120,6 +121,15 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
         yield _line("a whole round", None, note)
     else:
         yield _round(settings, hosts)
+
+
+def _gpu(settings: Settings) -> str:
+    if settings.embedder not in BUNDLED:
+        return ""
+    from assay.models.local.bert_torch import torch_on_gpu
+
+    torch = torch_on_gpu()
+    return f", passages on {torch.cuda.get_device_name()}" if torch else ""
 
 
 def _guards(required: bool) -> dict[str, Any]:

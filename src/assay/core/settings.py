@@ -179,7 +179,10 @@ class Settings(BaseModel):
         "started on this machine while a command runs",
     )
     ray_embedder_gpus: float = _set(
-        0.0, "GPUs that Ray reserves for each embedding task; the bundled embedders use none", ge=0.0, le=16.0
+        0.0,
+        "GPUs that Ray reserves for each embedding task; the bundled embedder uses one where torch is installed",
+        ge=0.0,
+        le=16.0,
     )
     ocr: bool = _set(False, "read scanned pages with the tesseract program, where it is installed")
     ocr_languages: str = _set("eng", "the languages of scanned pages, as tesseract spells them: eng+deu")

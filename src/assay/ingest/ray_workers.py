@@ -40,7 +40,7 @@ from assay.ingest.workers import BATCH, DocumentReader, IngestEngine, reader_in
 from assay.models.embedder import Embedder
 
 LOCAL = "local"  # what Ray calls a cluster of its own on this machine
-PER_TASK = 64  # passages embedded by one task
+PER_TASK = 64  # passages embedded by one task; with a GPU, a whole batch
 AHEAD = 2  # tasks for each processor: one that runs, and one that waits
 RETRIES = 3  # of a task whose worker was lost
 OBJECT_STORE = 300_000_000  # bytes, of a cluster of our own: more than twice the files that are read at the same time
@@ -159,7 +159,7 @@ class RayWorkers:
             embedder=embedder.name,
             embed=partial(self._embed, copy),
             files_at_once=ahead,
-            batch=max(BATCH, ahead * PER_TASK),
+            batch=max(BATCH, ahead * PER_TASK, AHEAD * BATCH if self.embedder_gpus else 0),
         )
 
     async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
@@ -204,7 +204,8 @@ class RayWorkers:
             raise
 
     async def _embed(self, embedder: EmbedderCopy, texts: Sequence[str]) -> np.ndarray:
-        parts = [texts[first : first + PER_TASK] for first in range(0, len(texts), PER_TASK)]
+        many = BATCH if self.embedder_gpus else PER_TASK
+        parts = [texts[first : first + many] for first in range(0, len(texts), many)]
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [self.run(embed_passages, embedder, part, gpus=self.embedder_gpus) for part in parts]

@@ -1,7 +1,7 @@
-"""The bundled models on the CPU: the embedder gte-small, and the answer model, a BERT with heads fine-tuned from it. Nothing is
-downloaded; torch is not needed.
+"""The bundled models: the embedder gte-small, and the answer model, a BERT with heads fine-tuned from it. Nothing is fetched.
 
-Texts are tokenized here; `bert_graph.py` builds the networks and `openvino_runner.py` runs them. The answer model shares the
+Texts are tokenized here; `bert_graph.py` builds the networks and `openvino_runner.py` runs them on the CPU. Where torch finds a
+GPU, `bert_torch.py` embeds passages there. The answer model shares the
 word table with gte-small, so its own file is without one. docs/decisions/0023 says what it was trained on.
 """
 
@@ -27,11 +27,14 @@ from assay.models.local.openvino_runner import Runner, runner_for
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from assay.models.local.bert_torch import TorchBert
+
 START, END = 101, 102  # [CLS] and [SEP]
 
 
 NAME = "gte-small/centred mean/512"  # recorded with every index; changes whenever the vectors do
 MOST_TOKENS = 512  # of an input, with [CLS] and [SEP]
+WORTH_A_GPU = 64  # passages; fewer are not worth loading torch
 LEXICAL = 0.15  # the weight of the lexical score beside its cosines, as measured
 GTE_SMALL = bert_graph.WEIGHTS / "gte-small-int8.safetensors"
 DIGEST = "55569caf919e8f0ec414b92d711d4e1a250628eeeacb45b7de73a190bde19eff"
@@ -68,10 +71,15 @@ class BundledEmbedder:
         return [len(one) for one in tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)]
 
     async def passages(self, texts: Sequence[str]) -> np.ndarray:
-        return await asyncio.to_thread(self.embed, texts)
+        return await asyncio.to_thread(self.embed_many, texts)
 
     async def queries(self, texts: Sequence[str]) -> np.ndarray:
         return await asyncio.to_thread(self.embed, texts)  # gte-small treats queries as passages
+
+    def embed_many(self, texts: Sequence[str]) -> np.ndarray:
+        """`embed`, on a GPU if there is one and the texts are worth it."""
+        gpu = bert_on_gpu() if len(texts) >= WORTH_A_GPU else None
+        return gpu.embed(token_rows(texts, self.window)) if gpu else self.embed(texts)
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """The vectors in input order. Blocks; thread-safe."""
@@ -107,6 +115,15 @@ def token_rows(texts: Sequence[str], window: int) -> list[list[int]]:
     """The token ids of each text, cut to the window, with [CLS] and [SEP]."""
     encoded = tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)
     return [[START, *one.ids[:window], END] for one in encoded]
+
+
+@functools.cache
+def bert_on_gpu() -> TorchBert | None:
+    """gte-small on the GPU; None where there is none, or no torch."""
+    from assay.models.local import bert_torch
+
+    torch = bert_torch.torch_on_gpu()
+    return bert_torch.TorchBert(torch, gte_small_weights(), "cuda") if torch else None
 
 
 @functools.cache

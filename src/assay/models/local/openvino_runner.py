@@ -127,18 +127,20 @@ class Runner:
         return found
 
 
-def plan_batches(lengths: Sequence[int], streams: int = 1) -> Iterator[list[int]]:
+def plan_batches(
+    lengths: Sequence[int], streams: int = 1, most: int = BATCH_TOKENS, least: int = LEAST_TOKENS
+) -> Iterator[list[int]]:
     """Batches of row indices with similar lengths, longest first, so that padding is small and the last batches are short.
 
     A batch ends when it is full, or when it is large enough and the next row is much shorter.
     """
     # A small number of rows is divided between the streams.
-    full = min(BATCH_TOKENS, max(LEAST_TOKENS, -(-sum(map(padded_length, lengths)) // streams)))
+    full = min(most, max(least, -(-sum(map(padded_length, lengths)) // streams)))
     batch: list[int] = []
     width = 0
     for place in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
         length = padded_length(lengths[place])
-        ends = (len(batch) + 1) * width > full or (len(batch) * width >= LEAST_TOKENS and length < SIMILAR * width)
+        ends = (len(batch) + 1) * width > full or (len(batch) * width >= least and length < SIMILAR * width)
         if batch and ends:
             yield batch
             batch = []
