@@ -54,7 +54,7 @@ def write_result(
     out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-PLACES = ("--out", "--cache", "--peers")  # options that decide nothing about the figures
+PLACES = ("--out", "--cache", "--peers", "--keep")  # options that decide nothing about the figures
 
 
 def command(arguments: Sequence[str]) -> str:

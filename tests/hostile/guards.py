@@ -821,6 +821,20 @@ GUARDS = (
         "tests/ingest/test_ocr.py::test_a_program_that_was_taken_over_reads_and_writes_nothing",
     ),
     Guard(
+        "a process that reads a scan starts threads, and nothing else",
+        "ingest/sandbox/restrictions.py",
+        "[(ANY_BIT, 0, 1, CLONE_THREAD), (RETURN, 0, 0, ALLOW)]",
+        "[(RETURN, 0, 0, ALLOW)]",
+        "tests/ingest/test_scans.py::test_a_process_that_may_start_threads_may_start_nothing_else",
+    ),
+    Guard(
+        "a picture that unpacks to too many pixels is not unpacked",
+        "ingest/pdf/picture.py",
+        "if pixels > MOST_PIXELS:",
+        "if pixels < 0:",
+        "tests/ingest/test_scans.py::test_a_picture_without_words_says_why",
+    ),
+    Guard(
         "no two files share a process",
         "ingest/sandbox/runner.py",
         'key = "" if reads else f"',

@@ -1,4 +1,4 @@
-"""Scans: read by a local program if it is there and asked for; otherwise the person learns what to install."""
+"""Scans that the program tesseract reads, where the extra `ocr` is not there; otherwise the person learns what to install."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from reportlab.pdfgen.canvas import Canvas
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.pdf import ocr
 from assay.ingest.pdf.reader import OpenPdf
+from assay.ingest.pdf.scan import SeenPage, scanned_boxes
 from assay.ingest.sandbox.runner import Sandbox, missing_guards
 
 TABLE = """level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext
@@ -52,7 +53,8 @@ def sandbox():
 
 @pytest.fixture
 def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put a program called tesseract on the path that does what the test says."""
+    """Put a program called tesseract on the path that does what the test says; nothing else reads scans."""
+    monkeypatch.setattr(ocr, "find_spec", lambda _: None)
 
     def install(body: str) -> None:
         program = tmp_path / "tesseract"
@@ -63,12 +65,13 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return install
 
 
-async def test_without_the_program_the_status_says_what_to_install(
+async def test_without_the_extra_the_status_says_what_to_install(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ocr, "find_tesseract", lambda: None)
+    monkeypatch.setattr(ocr, "find_spec", lambda _: None)
     answer = await ocr.OcrReader(sandbox).read(scan(), "scan.pdf")
-    assert isinstance(answer, Unreadable) and answer.status is Status.scanned and "install tesseract" in answer.why
+    assert isinstance(answer, Unreadable) and answer.status is Status.scanned and "assay[ocr]" in answer.why
 
 
 async def test_a_document_with_text_never_meets_the_program(sandbox: Sandbox, pretend) -> None:
@@ -88,8 +91,7 @@ async def test_a_scan_becomes_text_with_pages_and_boxes(sandbox: Sandbox, preten
     assert parsed.pages == (0, parsed.text.index("Evidence", 5)) and parsed.meta["ocr"] == "eng"
     assert any("OCR" in warning for warning in parsed.warnings)
     start = parsed.text.rindex("before")
-    boxes = await ocr.ocr_boxes(sandbox, data, parsed.pages, start, start + 6)
-    assert isinstance(boxes, list)
+    boxes = scanned_boxes(parsed.scan, start, start + 6)
     assert [(box.page, box.x0, box.y0) for box in boxes] == [(2, 0.32, 0.1), (2, 0.1, 0.13)]
 
 
@@ -118,17 +120,18 @@ async def test_whatever_the_program_does_is_a_status(
 
 def test_a_language_is_a_code_and_nothing_else(pretend) -> None:
     pretend("raise SystemExit(0)")
-    answer = ocr.run_tesseract(b"", "eng --tessdata-dir /etc", FileLimits())
+    answer = ocr.run_tesseract(b"", 1, "eng --tessdata-dir /etc", FileLimits())
     assert isinstance(answer, Unreadable) and answer.status is Status.unsupported
 
 
 def test_words_that_are_hardly_read_are_left_out() -> None:
-    assert [word.text for word in ocr.parse_table(TABLE)] == ["Evidence", "be-", "fore", "Writing."]
+    assert [word.text for word in ocr.parse_table(TABLE, 1).words] == ["Evidence", "be-", "fore", "Writing."]
 
 
 @pytest.mark.long
 @pytest.mark.skipif(ocr.find_tesseract() is None, reason="the tesseract program is not installed here")
-async def test_the_real_program_reads_a_scan(sandbox: Sandbox) -> None:
+async def test_the_real_program_reads_a_scan(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ocr, "find_spec", lambda _: None)
     parsed = await ocr.OcrReader(sandbox).read(scan(), "scan.pdf")
     assert isinstance(parsed, Parsed) and "Evidence before writing" in parsed.text
 
@@ -150,6 +153,10 @@ async def test_a_program_that_was_taken_over_reads_and_writes_nothing(
     page = "1\\t1\\t0\\t0\\t0\\t0\\t0\\t0\\t9\\t9\\t-1\\t"
     said = f"print('head'); print('{page}'); print('{row}' + done)"
     pretend("\n".join(["import socket", "sys.stdin.buffer.read()", "done = ''", *lines, said]))
-    seen = ocr.run_tesseract(b"", "eng", FileLimits())
-    assert isinstance(seen, list), seen
-    assert seen[0].text in {"no13,no13,no13,", "no13,no13,no101,", "no13,no13,no1,"}  # Landlock; or no network at all
+    seen = ocr.run_tesseract(b"", 1, "eng", FileLimits())
+    assert isinstance(seen, SeenPage), seen
+    assert seen.words[0].text in {
+        "no13,no13,no13,",
+        "no13,no13,no101,",
+        "no13,no13,no1,",
+    }  # Landlock; or no network at all

@@ -17,6 +17,7 @@ CODE = "code"
 BASIS_TEXT = {each: each.value for each in Basis} | {
     Basis.table: "from a table",
     Basis.catalogue: "from the catalogue",
+    Basis.scan: "from a scan, read by OCR and not proven",
 }
 DERIVED = {
     Derivation.cell: Basis.table,
@@ -64,7 +65,9 @@ def basis(claim: Claim, *, opinion: bool = False) -> Basis:
         return Basis.quotation
     if claim.working is not None:
         return Basis.statement if claim.working.unproven else working.basis(claim.working)
-    return DERIVED.get(claim.derived.rule, Basis.statement) if claim.derived else Basis.statement
+    if claim.derived is None:
+        return Basis.statement
+    return Basis.scan if claim.derived.scanned else DERIVED.get(claim.derived.rule, Basis.statement)
 
 
 def recorded_judges(events: Iterable[Event]) -> Judges:

@@ -209,11 +209,12 @@ FLAGGED = "reads like an instruction, and is not one"
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Metadata of documents, by document id, and the tables of their passages."""
+    """Metadata of documents, by document id, and the tables of their passages; `scanned` are those that OCR read in part."""
 
     titles: Mapping[str, str] = field(default_factory=dict)
     dates: Mapping[str, str] = field(default_factory=dict)
     tables: TablesOf = lambda _: None
+    scanned: frozenset[str] = frozenset()
 
 
 def quotations(evidence: Sequence[Evidence], sources: Sources, mark: str, room: int, *, cells: bool = False) -> str:

@@ -185,8 +185,8 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
 
 
 def _unsure(run: Run, draft: Drafted) -> bool:
-    """Whether extracts are only perhaps an answer. What is computed is proven."""
-    if draft.by != RULES or any(claim.derived for claim in _claims(draft)):
+    """Whether extracts are only perhaps an answer. What is computed is proven, unless OCR read the cells."""
+    if draft.by != RULES or any(claim.derived and not claim.derived.scanned for claim in _claims(draft)):
         return False
     return run.asked.version >= EXTRACTS if draft.probability is None else draft.probability < FOUND
 

@@ -28,7 +28,7 @@ from assay.workspace.types import Synced
 
 T = TypeVar("T")
 Ocr = Annotated[
-    bool | None, typer.Option("--ocr/--no-ocr", help="Read scanned pages with tesseract, if it is installed.")
+    bool | None, typer.Option("--ocr/--no-ocr", help="Read pages that are pictures with OCR (the extra `ocr`).")
 ]
 Engine = Annotated[
     str | None,

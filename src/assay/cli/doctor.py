@@ -99,8 +99,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     addresses = [*endpoints(settings), *providers(settings)]
     yield _line("endpoints", True, ", ".join(addresses) or "none: everything is done on this machine")
     yield _line("embedder", True, embedder_setting(settings) + _gpu(settings))
-    tesseract = shutil.which("tesseract")
-    yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
+    yield _line("OCR", *_ocr(settings.ocr_languages))
     if secret(settings.state):
         yield _line("state", *_server(secret(settings.state)))
     yield _line("index", *_index(settings, folder, offline=offline))
@@ -130,6 +129,15 @@ def _gpu(settings: Settings) -> str:
 
     torch = torch_on_gpu()
     return f", passages on {torch.cuda.get_device_name()}" if torch else ""
+
+
+def _ocr(languages: str) -> tuple[bool | None, str]:
+    from assay.ingest.pdf.ocr import find_engine
+
+    engine = find_engine(languages)
+    return bool(
+        engine
+    ) or None, engine or "not installed: pip install 'assay[ocr]'; pages that are pictures are not read"
 
 
 def _guards(required: bool) -> dict[str, Any]:

@@ -54,6 +54,10 @@ FORMATS = (
         "pdf", "assay.ingest.pdf.reader:parse", (".pdf",), signature=b"%PDF-", binary=True,
         paged=True, page_images=True, described_by_layout=True, text_share=0.08, nouns=("pdf",),
     ),
+    Format(  # read by OCR, as a PDF of pictures
+        "picture", "assay.ingest.pdf.reader:parse", (".png", ".jpg", ".jpeg", ".tif", ".tiff"), binary=True,
+        paged=True, page_images=True, text_share=0.01, nouns=("picture", "image", "scan", "photo"),
+    ),
     Format(
         "email", "assay.ingest.formats.mail:parse", (".eml", ".mbox", ".mht", ".mhtml"),
         has_title=False, message_header=True, text_share=0.5, nouns=("e-mail", "email", "mail", "message"),

@@ -184,8 +184,8 @@ class Settings(BaseModel):
         ge=0.0,
         le=16.0,
     )
-    ocr: bool = _set(False, "read scanned pages with the tesseract program, where it is installed")
-    ocr_languages: str = _set("eng", "the languages of scanned pages, as tesseract spells them: eng+deu")
+    ocr: bool = _set(False, "read pages that are pictures with OCR: by the extra `ocr`, or the tesseract program")
+    ocr_languages: str = _set("eng", "the languages of scanned pages, by their three-letter codes: eng+deu")
 
     search_rounds: int = _set(
         0, "most rounds of searching per question, if fewer than the mode's; 0 leaves it to the mode", ge=0, le=50

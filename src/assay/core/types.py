@@ -90,6 +90,7 @@ class Table:
     units: str = ""  # as written: "in millions, except per share"
     layout: str = ""
     period: str = omitted_when_empty("")  # as written, where it is in no column name: "January–June 2023"
+    scanned: bool = omitted_when_empty(False)  # OCR read cells of it: what they say is read, not proven
 
 
 SEAMS = "seams"  # the key in the `meta` of a document
@@ -120,6 +121,7 @@ class Document:
     language: str | None = None
     meta: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[Table, ...] = omitted_when_empty(())
+    scan: str = omitted_when_empty("")  # the places of words that OCR read: `ingest/pdf/scan.py`
 
     @property
     def seams(self) -> tuple[int, ...]:
@@ -244,6 +246,7 @@ class Derived:
     rule: Derivation
     operands: tuple[Quote, ...]
     detail: str = ""
+    scanned: bool = omitted_when_empty(False)  # OCR read a cell that it starts from
 
 
 class Basis(StrEnum):
@@ -254,6 +257,7 @@ class Basis(StrEnum):
     counted = "count"  # the number of cited items
     comparison = "comparison"  # an order of cited figures or dates
     table = "table"  # cells of a table, looked up by rule
+    scan = "scan"  # cells that OCR read: not proven
     catalogue = "catalogue"  # titles, dates and authors of the documents
     statement = "statement"  # anything else
     opinion = "opinion"

@@ -53,6 +53,8 @@ class Parsed:
     meta: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  # what was left out, as text: "2 of 12 pages are pictures without text"
     tables: tuple[Table, ...] = omitted_when_empty(())
+    unread: tuple[int, ...] = omitted_when_empty(())  # pages, counted from 1, that are pictures without text
+    scan: str = omitted_when_empty("")  # the places of words that OCR read: `ingest/pdf/scan.py`
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,14 @@ class PageBox:
     y0: float
     x1: float
     y1: float
+
+
+UNREAD = "are pictures without text and were not read; OCR can read them."  # the end of a remark on a document
+
+
+def is_unread(status: str, warnings: Sequence[str]) -> bool:
+    """Whether a file has pages that are pictures and that OCR has not read."""
+    return status == Status.scanned or any(each.endswith(UNREAD) for each in warnings)
 
 
 class Refused(Exception):

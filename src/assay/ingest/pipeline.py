@@ -302,10 +302,15 @@ async def _parsed(intake: IngestContext, source: SourceFile, size: int, outcome:
         if size > intake.most_bytes:  # the reader refuses it, so it is not stored
             return await _read_copy(intake, source, "", None, size, outcome, tally)
         sha, copy = await asyncio.to_thread(copy_original, intake.blobs.scratch, source)
+        before = documents.at(intake.store, intake.base, source.uri)
         try:
             return await _read_copy(intake, source, sha, copy, size, outcome, tally)
         finally:
             await asyncio.to_thread(copy.unlink, True)
+            if (
+                before and before.status == Status.scanned and before.digest != sha
+            ):  # nothing else holds on to that scan
+                await asyncio.to_thread(forget_originals, intake.store, intake.blobs, intake.workspace, [before.digest])
     except OSError as error:
         _report_unopened(intake, source, error, tally)
         return None
@@ -319,6 +324,11 @@ async def _read_copy(
     if isinstance(parsed, Parsed) and not parsed.text.strip():  # a document without text never counts as read
         parsed = Unreadable(Status.empty, "The file has no text.")
     if isinstance(parsed, Unreadable):
+        if parsed.status is Status.scanned and copy is not None:  # it can be read with OCR later
+            with lock_original(intake.store, intake.workspace, sha):
+                intake.blobs.put(sha, copy)
+                _refuse(intake, source, parsed, sha, size, tally)
+            return None
         _refuse(intake, source, parsed, sha, size, tally)
         return None
     document = _document(intake, source.uri, source.name, sha, parsed)
@@ -365,7 +375,7 @@ def _document(intake: IngestContext, uri: str, name: str, sha: str, parsed: Pars
         id="d" + intake.store.new_id(), base=intake.base.id, uri=uri, digest=sha,
         title=title, text=parsed.text, authors=parsed.authors, date=date,
         abstract=parsed.abstract, sections=parsed.sections, pages=parsed.pages, kind=parsed.kind,
-        language=parsed.language, meta=parsed.meta, tables=parsed.tables,
+        language=parsed.language, meta=parsed.meta, tables=parsed.tables, scan=parsed.scan,
     )  # fmt: skip
 
 
@@ -433,7 +443,7 @@ def _put(
 
 
 def _refuse(intake: IngestContext, source: SourceFile, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:
-    """Record a file without text with the reason; its bytes are not kept."""
+    """Record a file without text with the reason. Its bytes are kept only if OCR may read them."""
     documents.put_unreadable(
         intake.store, intake.base, source.uri, digest=sha, size=size, status=found.status, why=found.why
     )

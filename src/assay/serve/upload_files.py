@@ -24,7 +24,7 @@ from assay.core.printable import clean_text
 from assay.ingest.parsed import Status
 from assay.ingest.sources import find_sources
 from assay.serve.upload_worker import FULL
-from assay.workspace.stored import JobFile
+from assay.workspace.stored import Entry, JobFile
 
 Admit = Callable[[int], None]  # told of bytes before they are written; raises if they are too many
 
@@ -209,6 +209,18 @@ def _part(part: str) -> str:
     seen = "".join(sign if sign.isprintable() else " " for sign in part).strip()
     ending = PurePath(seen).suffix[:20]
     return seen if len(seen) <= LONGEST_PART else seen[: LONGEST_PART - len(ending)].rstrip() + ending
+
+
+def copy_again(original: Path, entry: Entry, into: Path, admit: Admit) -> list[JobFile]:
+    """Copy the stored file of a document, to be read once more with OCR in its place."""
+    admit(0)
+    with original.open("rb") as read, (into / "0").open("xb") as written:
+        shutil.copyfileobj(read, written)
+        written.flush()
+        os.fsync(written.fileno())
+    for place in (into, into.parent, into.parent.parent):
+        keep_folder(place)
+    return [JobFile(0, entry.name, entry.bytes, report={"uri": entry.uri, "ocr": True})]
 
 
 def copy_folder(path: str, workspace: Path, into: Path, most_bytes: int, admit: Admit) -> list[JobFile]:

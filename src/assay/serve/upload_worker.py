@@ -355,6 +355,9 @@ class RunningJob:
     job: Job
     base: str  # id of the target base
     left: dict[str, list[int]] = field(default_factory=dict)  # unfinished files, by their future location
+    again: dict[int, dict[str, Any]] = field(
+        default_factory=dict
+    )  # files that are read once more, with OCR: where they belong
     task: asyncio.Task[None] | None = None
     adding: asyncio.Task[None] | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -370,7 +373,8 @@ class RunningJob:
         """The next file of this name is read from now on."""
         uri = next((uri for uri in self.left if Path(uri.removeprefix(UPLOAD)).name == name), "")
         if uri:
-            self.ended.append(JobFile(self.left[uri][0], uri, 0, "", {"status": READING}))
+            number = self.left[uri][0]
+            self.ended.append(JobFile(number, uri, 0, "", {**self.again.get(number, {}), "status": READING}))
 
     def hear(self, progress: Progress) -> None:
         """Called by the pipeline; does not write to the store."""
@@ -448,10 +452,14 @@ async def read_files(workspace: Workspace, work: RunningJob, uploads: Uploads) -
         for each in files:
             if not each.outcome:
                 fetch = partial(uploads.fetch, job.id, each.n, folder)
-                sources.append(SourceFile(UPLOAD + each.name, Path(each.name).name, folder / str(each.n), fetch=fetch))
+                uri, name = str(each.report.get("uri") or UPLOAD + each.name), Path(each.name).name
+                if each.report.get("ocr"):
+                    work.again[each.n] = {"uri": uri, "ocr": True}
+                sources.append(SourceFile(uri, name, folder / str(each.n), fetch=fetch))
                 work.left.setdefault(sources[-1].uri, []).append(each.n)
         sandbox = held.enter_context(closing(Sandbox(limits=file_limits(settings))))
-        reader = ocr.OcrReader(sandbox, settings.ocr_languages) if settings.ocr else sandbox
+        asked = settings.ocr or bool(work.again)
+        reader = ocr.OcrReader(sandbox, settings.ocr_languages) if asked else sandbox
         try:
             await workspace.documents.add_sources(
                 sources, job.base, say=work.hear, reader=StoppableReader(reader, work)

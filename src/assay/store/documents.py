@@ -27,6 +27,7 @@ from assay.tables.labels import TableLabels, passage_context, table_labels
 
 BLOCK = 4096  # bytes that the smallest file takes on a disk
 PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replaced"
+SCANNED = "scanned"  # the status of a file whose bytes are kept, though there is no text in it: OCR may read it
 OFF = "off"  # what people are told of a document that is off, whatever its state
 
 
@@ -222,7 +223,7 @@ def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
 
 # Built once: every claim that is checked fetches its cited documents.
 _WHOLE = "id base uri digest title authors date abstract sections pages kind language meta"
-_ONE_COLUMNS = (*(documents.c[name] for name in _WHOLE.split()), texts.c.text, tables.c.body)
+_ONE_COLUMNS = (*(documents.c[name] for name in _WHOLE.split()), texts.c.text, texts.c.scan, tables.c.body)
 _ONE = Prepared(
     select(*_ONE_COLUMNS)
     .join(texts, texts.c.document == documents.c.id)
@@ -363,7 +364,7 @@ def put_pending(
         row |= _marks_at(connection, document.base, document.uri)
         _retire(connection, document.base, document.uri, PENDING)
         connection.execute(insert(documents).values(row))
-        connection.execute(insert(texts).values(document=document.id, text=document.text))
+        connection.execute(insert(texts).values(document=document.id, text=document.text, scan=document.scan))
         _put_tables(connection, document)
 
 
@@ -380,6 +381,7 @@ def update_pending(store: Store, document: Document, *, parser: str, warnings: S
     about = {"state": PENDING, "parser": parser, **_about(document, warnings)}
     with store.write() as connection:
         connection.execute(update(documents).where(documents.c.id == document.id).values(about))
+        connection.execute(update(texts).where(texts.c.document == document.id).values(scan=document.scan))
         connection.execute(delete(tables).where(tables.c.document == document.id))
         _put_tables(connection, document)
 
@@ -470,7 +472,7 @@ def bytes_owned(store: Store, owner: str) -> int:
     """How many bytes the original files take in the knowledge bases of a person or group; small ones take a block. Versions of
     a document that were read from the same file take its bytes once."""
     size = case((documents.c.bytes < BLOCK, BLOCK), else_=documents.c.bytes)
-    kept = and_(bases.c.owner == owner, documents.c.state != UNREADABLE)
+    kept = and_(bases.c.owner == owner, or_(documents.c.state != UNREADABLE, documents.c.status == SCANNED))
     files = select(func.max(size).label("size")).join(bases, bases.c.id == documents.c.base).where(kept)
     each = files.group_by(documents.c.base, documents.c.digest).subquery()
     query = select(func.coalesce(func.sum(each.c.size), 0))

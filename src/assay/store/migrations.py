@@ -224,4 +224,5 @@ MIGRATIONS: Mapping[int, Migration] = {
             browser VARCHAR NOT NULL, state VARCHAR NOT NULL, nonce VARCHAR NOT NULL, verifier VARCHAR NOT NULL,
             who VARCHAR NOT NULL, problem TEXT NOT NULL, expires VARCHAR NOT NULL, PRIMARY KEY (browser))""",
     ),
+    13: _steps("ALTER TABLE texts ADD COLUMN scan TEXT DEFAULT '' NOT NULL"),
 }

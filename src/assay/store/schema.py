@@ -18,7 +18,7 @@ from sqlalchemy import (
 from sqlalchemy.types import JSON, BigInteger, Boolean, Float, Integer, LargeBinary, String, Text
 
 RIGHTS_RECORDED = "rights recorded"  # the fact since when each right has a record
-VERSION = 13  # of the whole workspace; raise it when an older Assay could no longer read the state
+VERSION = 14  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 Large = Integer().with_variant(BigInteger(), "postgresql")  # a number that 32 bits may not hold
 
@@ -110,6 +110,7 @@ texts = Table(  # the only copy of a document's text
     schema,
     Column("document", String, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("text", Text, nullable=False),
+    Column("scan", Text, nullable=False, default="", server_default=""),  # where the words are that OCR read
 )
 
 tables = Table(  # the tables of documents that have any: offsets into the text, as JSON

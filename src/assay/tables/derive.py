@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from assay.core.identity import title_by_identity
 from assay.core.printable import clean_text
-from assay.core.tables import table_rows
+from assay.core.tables import table_rows, tables_within
 from assay.core.types import Block, Claim, Derivation, Derived, Document, Evidence, Quote, TableRow, file_name
 from assay.language.quantities import is_unit, names_unit
 from assay.language.quotation import lies_in
@@ -108,8 +108,13 @@ def _name(document: Document) -> str:
 def derive(
     rule: Derivation, operands: Sequence[Quote], cites: Sequence[str], document: Documents, detail: str = ""
 ) -> Claim:
-    derived = Derived(rule, tuple(operands), detail)
+    derived = Derived(rule, tuple(operands), detail, any(_is_scanned(each, document) for each in operands))
     return Claim(statement(derived, document), tuple(dict.fromkeys(cites)), derived=derived)
+
+
+def _is_scanned(quote: Quote, document: Documents) -> bool:
+    source = document(quote.doc_id)
+    return source is not None and any(table.scanned for table in tables_within(source.tables, quote.start, quote.end))
 
 
 def fault(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> str:

@@ -23,6 +23,7 @@ from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, data_lines, fold_case, missing_terms, stem_word
 
 HEDGES = {code: f"{words.strip()} " for code, _, words in map(str.partition, data_lines("hedges"), repeat(":"))}
+SCANNED = "OCR read figures that it cites"
 OPEN = "it does not repeat what it cites, and no capable model has judged it"
 WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")
 QUOTED = re.compile(r"“([^“”]+)”|\"([^\"]+)\"")
@@ -55,7 +56,8 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Cla
         proof = working.prove(words, claim.working, texts)
         if proof.refuted:
             return unsupported(claim, proof.why)
-        claim = replace(claim, working=replace(claim.working, unproven=proof.why))
+        unproven = proof.why or (SCANNED if any(each.passage.doc_id in sources.scanned for each in cited) else "")
+        claim = replace(claim, working=replace(claim.working, unproven=unproven))
         if proof.why and proof.value and (unknown := unfounded_number(words, (*texts.values(), proof.value))):
             return unsupported(claim, f"“{unknown}” is in no passage that it cites, and it computes to {proof.value}")
     claim, differs = cells.check(claim, evidence, sources.tables)

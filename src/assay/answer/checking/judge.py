@@ -139,6 +139,7 @@ def sources_of(evidence: Sequence[Evidence], document: Documents) -> Sources:
         {key: each.title for key, each in found.items() if each},
         {key: each.date for key, each in found.items() if each and each.date},
         lambda passage: passage_tables(source, passage) if (source := found.get(passage.doc_id)) else None,
+        frozenset(key for key, each in found.items() if each and each.scan),
     )
 
 

@@ -18,7 +18,8 @@ from assay.language.identify import identify_language
 
 SNIFFED = 4_096  # bytes that are examined to tell text formats apart
 OLD_EXCEL = "It is an old Excel file; open it and save it as XLSX."
-PICTURE = "It is a picture; put it into a PDF and read that with OCR, or describe it in words."
+PICTURE = "It is a picture of a kind that is not read; save it as PNG or JPEG, which OCR reads."
+PICTURES = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*")  # PNG, JPEG, TIFF
 SOUND = "It is a sound recording; add a transcript of it as text."
 FILM = "It is a film; add a transcript of it as text."
 ARCHIVE = "It is an archive; unpack it and add the files inside."
@@ -27,7 +28,7 @@ DATA = "It is a data file; export what matters from it as CSV or text."
 
 # The message, the offset of the magic bytes, and these bytes; the first that match count.
 UNSUPPORTED: tuple[tuple[str, int, tuple[bytes, ...]], ...] = (
-    (PICTURE, 0, (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"II*\x00", b"MM\x00*", b"8BPS")),
+    (PICTURE, 0, (b"GIF8", b"8BPS")),
     (PICTURE, 8, (b"WEBP",)),
     (PICTURE, 4, (b"ftypheic", b"ftypavif")),
     (SOUND, 0, (b"ID3", b"\xff\xfb", b"\xff\xf3", b"fLaC", b"OggS")),
@@ -91,6 +92,8 @@ def detect_format(data: bytes, name: str, limits: FileLimits) -> Format:
     for each in FORMATS:
         if each.signature and each.signature in data[:1024]:
             return each
+    if data.startswith(PICTURES):
+        return format_named("picture")
     if data.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
         raise _refuse_ole(data)
     if data[:4] in (b"PK\x03\x04", b"PK\x05\x06"):

@@ -29,10 +29,14 @@ from assay.ingest.pdf.build_text import PdfText, build_text, fold_title
 from assay.ingest.pdf.c_functions import PdfFunctions, page_frame
 from assay.ingest.pdf.layout import TextRun, order_lines, rotated_lines, rows_of, split_runs
 from assay.ingest.pdf.page import PageContent, read_page
+from assay.ingest.pdf.picture import is_picture, open_picture
+from assay.ingest.pdf.scan import SeenPage, marked_tables, pack, remarks, seen_sheet
 from assay.ingest.pdf.unseen import Surveyor, has_layered_forms
 
 TOO_LONG = "Only {read:,} of its {all:,} pages were read: all would take more than {seconds:.0f} seconds; split it."
-SCANNED = "Its pages are pictures without text; turn on OCR (needs the tesseract program), or export it with its text."
+SCANNED = "Its pages are pictures without text; read it with OCR, or export it with its text."
+PICTURE = "It is a picture; read it with OCR, or describe it in words."
+NOTHING_SEEN = "OCR found no words on its pages; check that this is the right file."
 UNCHECKED = "Not all of its text was checked for words that no reader sees{where}: too much is drawn there."
 EDGE = 0.11  # of the page's height: the area of running heads and feet
 PAGE_NUMBER = re.compile(
@@ -41,6 +45,7 @@ PAGE_NUMBER = re.compile(
 )
 FEW_WORDS = 12  # an image with fewer words beside it is an image of a page
 MOST_PIXELS = 40_000_000  # of an image for OCR
+SEEN_SIDE = 2000  # pixels of the longer side of a page that RapidOCR is shown
 SHOWN_PIXELS = 12_000_000  # of an image that is shown: a page of the maximum width, and four times as high
 ENOUGH = 12  # pages; in longer documents only those around a span are read
 AROUND = 2  # pages before and after it
@@ -71,30 +76,40 @@ class PdfReading:
         )
 
 
-def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
-    reading = read(data, limits)
+def parse(data: bytes, name: str, limits: FileLimits, seen: Sequence[SeenPage] = ()) -> Parsed:
+    """`seen` are pages that OCR read; they replace those in the file."""
+    if not seen and is_picture(data):
+        raise Refused(Status.scanned, PICTURE)
+    reading = read(data, limits, seen=seen)
     built = reading.built
+    if seen and not built.text.strip():
+        raise Refused(Status.empty, NOTHING_SEEN)
     blank = not built.text.strip()
     if blank and not reading.pictures and not any(sheet.unmapped for sheet in reading.sheets):
         raise Refused(Status.empty, "Its pages are blank; check that this is the right file.")
-    if blank or len(reading.pictures) >= 0.9 * len(reading.sheets):
+    if blank or (not seen and len(reading.pictures) >= 0.9 * len(reading.sheets)):
         raise Refused(Status.scanned, SCANNED)
+    places = pack(built.words, seen)
     facts, body = read_front_page(built.text, built.sections, built.front, reading.meta)
     return Parsed(
         text=built.text,
-        kind="pdf",
+        kind="picture" if is_picture(data) else "pdf",
         **facts,
         sections=tuple(section for section in built.sections if section.start >= body),
         pages=built.pages,
         meta={key: value for key, value in reading.meta.items() if key in {"doi", "running_head", SEAMS}}
         | parsed.hidden_meta(reading.hidden),
-        warnings=reading.warnings,
-        tables=built.tables,
+        warnings=(*remarks(seen), *reading.warnings),
+        tables=marked_tables(built.tables, places),
+        unread=tuple(number + 1 for number in reading.pictures),
+        scan=places,
     )
 
 
 def open_document(data: bytes) -> pdfium.PdfDocument:
-    """Open a file, with the empty user password of copy-protected files."""
+    """Open a file, with the empty user password of copy-protected files. A picture is a document of pictures."""
+    if is_picture(data):
+        return open_picture(data)
     try:
         document = pdfium.PdfDocument(data)
         pages = len(document)
@@ -109,12 +124,15 @@ def open_document(data: bytes) -> pdfium.PdfDocument:
     return document
 
 
-def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReading:
-    """Parse the document. Raises `Refused` if there is nothing to read. Pages outside `only` are treated as blank."""
+def read(data: bytes, limits: FileLimits, only: range | None = None, seen: Sequence[SeenPage] = ()) -> PdfReading:
+    """Parse the document. Raises `Refused` if there is nothing to read. Pages outside `only` are treated as blank; those that
+    OCR has `seen` have its words."""
     with closing(open_document(data)) as document:
         limits.check(pages=len(document))
         sheets, broken, unread = _sheets(document, limits, only, has_layered_forms(data))
         outline, meta = _outline(document), _declared(document)
+    for each in seen:
+        sheets[each.page - 1] = seen_sheet(each)
     pages = [split_runs(sheet.words) for sheet in sheets]
     marked = find_running_heads(sheets, pages)
     lines = [
@@ -167,7 +185,7 @@ def _warnings(reading: PdfReading, broken: int) -> list[str]:
     total, warnings = len(reading.sheets), []
     pictures = len(reading.pictures)
     if pictures:
-        warnings.append(f"{pictures} of {total} pages are pictures without text and were not read; OCR can read them.")
+        warnings.append(f"{pictures} of {total} pages {parsed.UNREAD}")
     if hidden := parsed.describe_hidden(reading.hidden):
         warnings.append(hidden)
     if unchecked := [number for number, sheet in enumerate(reading.sheets, 1) if sheet.unchecked]:
@@ -333,6 +351,22 @@ class OpenPdf:
             self.document, self.data = open_document(data), data
         return self.document
 
+    def pictures(self, data: bytes) -> list[int]:
+        """The pages, counted from 1, that are pictures of text."""
+        self.opened(data)
+        self.reading = self.reading or read(self.data, self.limits)
+        return [number + 1 for number in self.reading.pictures]
+
+    def recognise(self, data: bytes, page: int) -> SeenPage:
+        """What OCR sees on a page, counted from 1."""
+        from assay.ingest.pdf.recognise import recognise
+
+        with closing(self.opened(data)[page - 1]) as shown:
+            width, height = (max(size, 1.0) for size in shown.get_size())
+            scale = SEEN_SIDE / max(width, height)
+            pixels = shown.render(scale=cast(Any, scale), rev_byteorder=True, prefer_bgrx=False).to_numpy()
+            return recognise(pixels[:, :, :3], page, width, height)
+
     def page_image(self, data: bytes, page: int, scale: float = 0.0, width: int = 0) -> bytes:
         """A page, counted from 1, as a PNG: of this width or with `scale` pixels per point, fewer if it would have too many."""
         document = self.opened(data)
@@ -345,12 +379,15 @@ class OpenPdf:
             pixels = shown.render(scale=cast(Any, scale), rev_byteorder=True, prefer_bgrx=False).to_numpy()
             return encode_png(np.ascontiguousarray(pixels[:, :, :3]))
 
-    def boxes(self, data: bytes, start: int, end: int, words: str = "", pages: Sequence[int] = ()) -> list[PageBox]:
+    def boxes(
+        self, data: bytes, start: int, end: int, words: str = "", pages: Sequence[int] = (), mixed: bool = False
+    ) -> list[PageBox]:
         """The boxes of a span of the text. To avoid parsing a whole book, only the pages around the span are read first;
-        the result is used if the same words are at the same position there.
+        the result is used if the same words are at the same position there. `mixed`: OCR read other pages, so that offsets
+        hold within a page only.
         """
         self.opened(data)
-        if self.reading is None and words and len(pages) > ENOUGH:
+        if mixed or (self.reading is None and words and len(pages) > ENOUGH):
             first, last = bisect_right(pages, start) - 1, bisect_right(pages, end - 1) - 1
             around = read(self.data, self.limits, only=range(first - AROUND, last + AROUND + 1))
             at = _place(around.built.text, words, around.built.pages[first], start - pages[first])
@@ -358,6 +395,8 @@ class OpenPdf:
                 found = find_boxes(self.data, at, at + len(words), around)
                 if found and all(first < box.page <= last + 1 for box in found):
                     return found
+        if mixed:
+            return []
         if self.reading is None:
             self.reading = read(self.data, self.limits)
         return find_boxes(self.data, start, end, self.reading)

@@ -65,6 +65,7 @@ class ParserProcess:
         *,
         key: str = "",
         modules: Sequence[str] = (),
+        threads: bool = False,
     ) -> tuple[dict[str, Any], bytes] | Unreadable:
         """Send one request about the file that `load` returns, and wait for the answer. Every failure becomes a status.
 
@@ -74,7 +75,7 @@ class ParserProcess:
         data = b"" if known else load()
         if isinstance(data, Unreadable):
             return data
-        if not known and not self.start_file(modules):
+        if not known and not self.start_file(modules, threads=threads):
             return Unreadable(Status.crashed, NOT_STARTED)
         if self._require and self.missing:  # no byte of the file has been sent
             self.end()
@@ -93,10 +94,11 @@ class ParserProcess:
             self.kill()
             return Unreadable(Status.crashed, CRASHED)
 
-    def start_file(self, modules: Sequence[str] = ()) -> bool:
-        """Whether there is a restricted process that has no file yet. It imports `modules` before it is forked."""
+    def start_file(self, modules: Sequence[str] = (), *, threads: bool = False) -> bool:
+        """Whether there is a restricted process that has no file yet. It imports `modules` before it is forked, and may start
+        `threads` only if it is told so."""
         try:
-            ready = self._within(STARTUP_SECONDS, lambda: self._start(modules))
+            ready = self._within(STARTUP_SECONDS, lambda: self._start(modules, threads))
         except ProtocolError:
             ready = None
         if ready is None:
@@ -128,7 +130,7 @@ class ParserProcess:
         if self._process is not None:
             self._reap()
 
-    def _start(self, modules: Sequence[str]) -> dict[str, Any] | None:
+    def _start(self, modules: Sequence[str], threads: bool) -> dict[str, Any] | None:
         if self._process is None and not self._killed:
             self._process = self._spawn()
             if not FORKS:
@@ -139,7 +141,7 @@ class ParserProcess:
         self._drop()
         own, theirs = socket.socketpair()
         with own, theirs:
-            head = json.dumps({"load": list(modules)}).encode()
+            head = json.dumps({"load": list(modules), "threads": threads}).encode()
             socket.send_fds(cast(socket.socket, self._control), [head], [theirs.fileno()])
             self._streams = cast(BinaryIO, own.makefile("rb")), cast(BinaryIO, own.makefile("wb"))
         return self._greeting()

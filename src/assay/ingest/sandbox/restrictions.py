@@ -42,13 +42,19 @@ SYSTEM_PATHS = (
 
 
 def restrict_process(
-    limits: FileLimits, readable: Iterable[str], without: Collection[str] = (), *, apart: bool = False
+    limits: FileLimits,
+    readable: Iterable[str],
+    without: Collection[str] = (),
+    *,
+    apart: bool = False,
+    threads: bool = False,
 ) -> list[str]:
-    """Drop every privilege that a parser does not need. `apart`: it is in a user namespace of its own already. `without` names
-    guards that are treated as missing, for tests. Returns what is missing, as clauses for the user."""
+    """Drop every privilege that a parser does not need. `apart`: it is in a user namespace of its own already. `threads`: it
+    may start threads, which OCR computes with. `without` names guards that are treated as missing, for tests. Returns what
+    is missing, as clauses for the user."""
     missing = _resources(limits)
     if sys.platform.startswith("linux"):
-        missing += _linux(readable, without, apart)
+        missing += _linux(readable, without, apart, threads)
     else:
         missing += ["the network, files and programs are refused to Python code only", OUTLIVES]
     sys.addaudithook(_refuse)
@@ -92,7 +98,7 @@ def _resources(limits: FileLimits) -> list[str]:
     return missing
 
 
-def _linux(readable: Iterable[str], without: Collection[str], apart: bool) -> list[str]:
+def _linux(readable: Iterable[str], without: Collection[str], apart: bool, threads: bool) -> list[str]:
     libc = ctypes.CDLL(None, use_errno=True)
     apart = NAMESPACES not in without and (apart or libc.unshare(CLONE_NEWUSER) == 0)
     drop_capabilities(libc)
@@ -100,7 +106,9 @@ def _linux(readable: Iterable[str], without: Collection[str], apart: bool) -> li
     missing = [] if end_with_parent() else [OUTLIVES]
     unprivileged = refuse_new_privileges(libc)
     confined = LANDLOCK not in without and unprivileged and restrict_files(libc, readable)
-    filtered = SECCOMP not in without and unprivileged and restrict_calls(libc)  # last: it refuses what the others need
+    filtered = (
+        SECCOMP not in without and unprivileged and restrict_calls(libc, threads)
+    )  # last: refuses what others need
     found = {SECCOMP: filtered, LANDLOCK: confined, NAMESPACES: apart}
     return missing + [MISSING[guard] for guard, works in found.items() if not works]
 
@@ -236,16 +244,18 @@ LIMITED = {
     "x86_64": {"open": 2, "openat": 257, "fcntl": 72, "ioctl": 16, "prlimit": 302, "tgkill": 234},
     "aarch64": {"openat": 56, "fcntl": 25, "ioctl": 29, "prlimit": 261, "tgkill": 131},
 }
+THREADS = {"x86_64": (56, 334), "aarch64": (220, 293)}  # clone, rseq: what the C library starts a thread with
+CLONE_THREAD = 0x10000
 NEWER = (435, 437, 439)  # clone3, openat2, faccessat2: the C library has older ones to fall back on
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 
-def restrict_calls(libc: ctypes.CDLL) -> bool:
+def restrict_calls(libc: ctypes.CDLL, threads: bool = False) -> bool:
     """Allow this process, which must have one thread, no other system calls. Needs `no_new_privs`. False if it cannot be."""
     machine = platform.machine()
     if machine not in MACHINES or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
-    program = b"".join(struct.pack("=HBBI", *step) for step in filter_program(machine, os.getpid()))
+    program = b"".join(struct.pack("=HBBI", *step) for step in filter_program(machine, os.getpid(), threads))
     steps = ctypes.create_string_buffer(program, len(program))
 
     class Program(ctypes.Structure):
@@ -255,8 +265,8 @@ def restrict_calls(libc: ctypes.CDLL) -> bool:
     return libc.prctl(PR_SET_SECCOMP, FILTER, ctypes.byref(wanted), 0, 0) == 0
 
 
-def filter_program(machine: str, own_pid: int) -> list[Step]:
-    """The filter as BPF instructions."""
+def filter_program(machine: str, own_pid: int, threads: bool = False) -> list[Step]:
+    """The filter as BPF instructions. A thread has the filter of the process that it is part of."""
     steps: list[Step] = [(LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, MACHINES[machine]), (RETURN, 0, 0, KILL)]
     steps += [(LOAD, 0, 0, NUMBER), (AT_LEAST, 0, 1, OTHER_NUMBERING), (RETURN, 0, 0, REFUSE)]
     for call in CALLS[machine].values():
@@ -271,6 +281,10 @@ def filter_program(machine: str, own_pid: int) -> list[Step]:
     steps += _with_values(limited["ioctl"], 1, IOCTL)
     steps += _with_values(limited["prlimit"], 0, (0,))  # limits of this process
     steps += _with_values(limited["tgkill"], 0, (own_pid,))  # a signal to itself: how `abort` ends it
+    if threads:
+        clone, rseq = THREADS[machine]
+        steps += _with_argument(clone, 0, [(ANY_BIT, 0, 1, CLONE_THREAD), (RETURN, 0, 0, ALLOW)], REFUSE)
+        steps += [(EQUAL, 0, 1, rseq), (RETURN, 0, 0, ALLOW)]
     return [*steps, (RETURN, 0, 0, REFUSE)]
 
 

@@ -26,6 +26,7 @@ from assay.core.errors import UserError
 from assay.core.formats import format_of_suffix
 from assay.core.tables import check_tables
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
+from assay.ingest.pdf.scan import SeenPage, check_scan
 from assay.ingest.sandbox.process import CRASHED, ParserProcess, package_root, unguarded
 
 READER = "assay.ingest.formats.detect:read"
@@ -34,6 +35,7 @@ FOR_ALL = (
     "assay.ingest.formats.detect", "assay.ingest.formats.plain", "assay.ingest.metadata.fill", "html", "importlib.readers"
 )  # fmt: skip
 FOR_PDF = ("assay.ingest.pdf.reader",)
+FOR_OCR = (*FOR_PDF, "assay.ingest.pdf.recognise")
 NO_PROCESS = "parsers cannot be started in a process of their own"
 PROBE_SECONDS = 30.0
 DRAWN_AT_ONCE = 2  # pages
@@ -69,18 +71,40 @@ class Sandbox:
         return self._threads.submit(self._read, ParserJob(), source, name).result()
 
     async def boxes(
-        self, source: Path | bytes, start: int, end: int, words: str = "", pages: Sequence[int] = (), owner: str = ""
+        self,
+        source: Path | bytes,
+        start: int,
+        end: int,
+        words: str = "",
+        pages: Sequence[int] = (),
+        owner: str = "",
+        mixed: bool = False,
     ) -> list[PageBox] | Unreadable:
         """The boxes of a span of a PDF's text on its pages. With its own words and the page offsets, only the pages around it
-        have to be read. The process that has the file is asked again, for the same owner only."""
-        span = {"start": start, "end": end, "words": words, "pages": list(pages)}
+        have to be read. The process that has the file is asked again, for the same owner only. `mixed`: OCR read some pages."""
+        span = {"start": start, "end": end, "words": words, "pages": list(pages), "mixed": mixed}
         return await self._in_thread(
             lambda job: self._ask(job, source, "boxes", span, lambda found, _: from_json(list[PageBox], found), owner)
         )
 
-    async def page_count(self, source: Path | bytes) -> int | Unreadable:
-        """The number of pages of a PDF."""
-        return await self._in_thread(lambda job: self._ask(job, source, "pages", {}, lambda found, _: int(found)))
+    async def pictures(self, source: Path | bytes) -> list[int] | Unreadable:
+        """The pages of a PDF, counted from 1, that are pictures of text."""
+        return await self._in_thread(
+            lambda job: self._ask(job, source, "pictures", {}, lambda found, _: from_json(list[int], found))
+        )
+
+    async def recognise(self, source: Path | bytes, page: int) -> SeenPage | Unreadable:
+        """What OCR sees on a page, counted from 1, in a process that may start threads."""
+        return await self._in_thread(
+            lambda job: self._ask(job, source, "recognise", {"page": page}, lambda found, _: from_json(SeenPage, found))
+        )
+
+    async def read_seen(self, source: Path | bytes, name: str, seen: Sequence[SeenPage]) -> Parsed | Unreadable:
+        """The document, with what OCR saw on some of its pages."""
+        given = {"name": name, "seen": [to_json(each) for each in seen]}
+        return await self._in_thread(
+            lambda job: self._ask(job, source, "read_seen", given, lambda found, _: validate_parsed(found, self.limits))
+        )
 
     async def page_image(
         self, source: Path | bytes, page: int, *, scale: float = 0.0, width: int = 0, owner: str = ""
@@ -147,12 +171,12 @@ class Sandbox:
         take: Callable[[Any, bytes], T],
         owner: str = "",
     ) -> T | Unreadable:
-        reads = task == "read"  # always in a new process
-        key = "" if reads else f"{owner}:{source if isinstance(source, Path) else digest(source)}"
-        modules = _modules(arguments["name"]) if reads else FOR_PDF
+        reads, ocr = task in {"read", "read_seen"}, task == "recognise"  # to read, always in a new process
+        key = "" if reads else f"{task if ocr else owner}:{source if isinstance(source, Path) else digest(source)}"
+        modules = _modules(arguments["name"]) if reads else FOR_OCR if ocr else FOR_PDF
         with self._process(job, key) as child:
             load = partial(load_source, source, self.limits)
-            answer = child.ask(task, arguments, load, 2 * self.limits.seconds, key=key, modules=modules)
+            answer = child.ask(task, arguments, load, 2 * self.limits.seconds, key=key, modules=modules, threads=ocr)
             if isinstance(answer, Unreadable):
                 return answer
             try:
@@ -288,4 +312,5 @@ def validate_parsed(found: Any, limits: FileLimits) -> Parsed:
     if not sound:
         raise ValueError("offsets that point outside the text")
     check_tables(parsed.tables, size)
+    check_scan(parsed.scan, size, len(pages))
     return parsed

@@ -65,7 +65,8 @@ def fork_for_each_file(control: socket.socket, serve_file: Callable[..., None]) 
         message, descriptors, _, _ = socket.recv_fds(control, 10_000, 1)
         if not message:
             return
-        for module in json.loads(message)["load"]:
+        wanted = json.loads(message)
+        for module in wanted["load"]:
             with contextlib.suppress(ImportError):  # the process that reads the file will say so
                 importlib.import_module(module)
         gc.freeze()  # what is loaded here stays shared
@@ -73,7 +74,7 @@ def fork_for_each_file(control: socket.socket, serve_file: Callable[..., None]) 
         if child == 0:
             try:
                 control.close()
-                serve_file(descriptors[0], os.dup(descriptors[0]), apart=apart)
+                serve_file(descriptors[0], os.dup(descriptors[0]), apart=apart, threads=wanted["threads"])
                 os._exit(0)
             finally:
                 os._exit(1)
@@ -93,9 +94,10 @@ def serve_restricted(
     incoming: int,
     outgoing: int,
     apart: bool = False,
+    threads: bool = False,
 ) -> None:
     with os.fdopen(incoming, "rb") as requests, os.fdopen(outgoing, "wb") as replies:
-        missing = restrict_process(limits, readable, setting["without"], apart=apart)
+        missing = restrict_process(limits, readable, setting["without"], apart=apart, threads=threads)
         send(replies, {"ready": True, "missing": missing})
         serve(requests, replies, setting["reader"], limits)
 
@@ -109,11 +111,21 @@ def parser_tasks(reader: str, limits: FileLimits) -> dict[str, Callable[..., tup
 
     return {
         "read": lambda data, name: (to_json(resolve_name(reader)(data, name, limits.timed())), b""),
-        "pages": lambda data: (len(pdf().opened(data)), b""),
         "page_image": lambda data, **which: (None, pdf().page_image(data, **which)),
         "boxes": lambda data, **span: (to_json(pdf().boxes(data, **span)), b""),
+        "pictures": lambda data: (pdf().pictures(data), b""),
+        "recognise": lambda data, page: (to_json(pdf().recognise(data, page)), b""),
+        "read_seen": lambda data, name, seen: (to_json(_read_seen(data, name, seen, limits.timed())), b""),
         "probe": lambda data, **targets: (attempts(**targets), b""),
     }
+
+
+def _read_seen(data: bytes, name: str, seen: Any, limits: FileLimits) -> Any:
+    parse, complete = (
+        resolve_name(each) for each in ("assay.ingest.pdf.reader:parse", "assay.ingest.formats.detect:complete")
+    )
+    pages = from_json(resolve_name("assay.ingest.pdf.scan:SeenPages"), {"pages": seen}).pages
+    return complete(parse(data, name, limits, pages), limits, name)
 
 
 def serve(incoming: BinaryIO, outgoing: BinaryIO, reader: str, limits: FileLimits) -> None:

@@ -17,13 +17,14 @@ from pydantic import Field, StringConstraints
 from assay.core.access import Base, Scope
 from assay.core.types import UPLOAD
 from assay.ingest.parsed import file_limits
+from assay.ingest.pdf.ocr import MISSING, find_engine
 from assay.ingest.readiness import language_warnings
 from assay.models.factory import embedder_languages
-from assay.serve.routes.documents import DocumentSummary, document_summary
+from assay.serve.routes.documents import DocumentSummary, document_summary, documents_router, to_change
 from assay.serve.schemas import BaseName, ErrorResponse, Id, Name, PathId, RequestModel, ResponseModel, error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
-from assay.serve.upload_files import Admit, receive_files
+from assay.serve.upload_files import Admit, copy_again, receive_files
 from assay.serve.upload_worker import change_base, writable_base
 from assay.workspace.facade import DEFAULT_BASE, Workspace
 from assay.workspace.stored import (
@@ -241,6 +242,24 @@ async def begin_job(
             await server.worker.begin(job, workspace.principal, base.name, files)
     await server.worker.wake()
     return await asyncio.to_thread(job_of, workspace, job)
+
+
+@documents_router.post("/{document}/ocr", responses=error_responses(409))
+async def read_with_ocr(document: PathId, workspace: CurrentWorkspace, server: CurrentServer) -> JobView:
+    """Read the pages of a document that are pictures with OCR, whatever the setting `ocr` says. For its owner; a job."""
+    entry, base = await asyncio.to_thread(to_change, workspace, document)
+    await asyncio.to_thread(writable_base, workspace, base.name)
+    if not find_engine(workspace.settings.ocr_languages):
+        raise HTTPException(409, MISSING)
+
+    def copied(folder: Path, admit: Admit) -> list[JobFile]:
+        with workspace.context.blobs.as_file(entry.digest) as original:
+            return copy_again(original, entry, folder, admit)
+
+    if not await asyncio.to_thread(workspace.context.blobs.has, entry.digest):
+        raise HTTPException(409, "The file is not stored any more. Add it again.")
+    await asyncio.to_thread(workspace.documents.expect_again, entry)
+    return await begin_job(server, workspace, base, lambda folder, _, admit: asyncio.to_thread(copied, folder, admit))
 
 
 @bases_router.get("/{name:path}")

@@ -20,7 +20,7 @@ from assay.core.formats import format_named
 from assay.core.tables import row_spans
 from assay.core.types import UPLOAD, Document, Hit, LeftOut
 from assay.index.search_filter import Choice
-from assay.ingest.parsed import PageBox
+from assay.ingest.parsed import PageBox, is_unread
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.serve import schemas
 from assay.serve.background import asks
@@ -56,6 +56,7 @@ class DocumentSummary(schemas.ResponseModel):
     added: str
     tags: tuple[str, ...]
     held: str = ""  # to its owner: why it is restricted until they decide
+    unread: bool = False  # it has pages that are pictures, and OCR has not read them
 
 
 class DocumentListResponse(schemas.ResponseModel):
@@ -220,6 +221,7 @@ def document_summary(entry: Entry, bases: Mapping[str, str], held: Mapping[str, 
         title=entry.title or entry.name,
         state=entry.standing,
         held=(held or {}).get(entry.id, ""),
+        unread=is_unread(entry.status, entry.warnings),
         **entry.identity,
     )
 
@@ -369,7 +371,7 @@ async def edit_document(
 ) -> DocumentView:
     """Correct the title or the date that were found, switch the document off or on, or set its tags. For its owner;
     recorded. Another version of the file takes over the switch and the tags, not the corrections."""
-    _, base = await asyncio.to_thread(_to_remove, workspace, document)
+    _, base = await asyncio.to_thread(to_change, workspace, document)
     if changed.title is not None or changed.date is not None:
         if await server.worker.fills(base):
             raise HTTPException(409, f"Files are being read into {base.name!r} now. Correct it when they are done.")
@@ -396,7 +398,7 @@ async def remove_document(
     document: schemas.PathId, workspace: CurrentWorkspace, server: CurrentServer
 ) -> RemovedResponse:
     """Remove a document: its words, its rows in the index and its original bytes."""
-    entry, base = await asyncio.to_thread(_to_remove, workspace, document)
+    entry, base = await asyncio.to_thread(to_change, workspace, document)
     if await server.worker.fills(base):
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Remove it when they are done, or stop them."
@@ -406,7 +408,7 @@ async def remove_document(
     return RemovedResponse(removed=tuple(each.id for each in removed))
 
 
-def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
+def to_change(workspace: Workspace, document: str) -> tuple[Entry, Base]:
     """Look up by id only: a name could match several."""
     scope = workspace.scope()
     entry = workspace.documents.entry(document, scope)

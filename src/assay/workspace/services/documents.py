@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date as clock_date
 from pathlib import Path
@@ -22,7 +22,7 @@ from assay.index.search_filter import Choice, choices, count_left_out, described
 from assay.ingest import pipeline
 from assay.ingest.changes import Watched, plan
 from assay.ingest.near_copies import Restricted, restricted
-from assay.ingest.parsed import PageBox, file_limits
+from assay.ingest.parsed import PageBox, file_limits, is_unread
 from assay.ingest.pipeline import IngestContext, Progress, current_parsers, recipe_of
 from assay.ingest.places import YOUNG, Listed, Place, location, open_place
 from assay.ingest.readiness import Readiness, summarise_files
@@ -162,6 +162,10 @@ class Documents(Service):
         """Whether a document is switched off."""
         entry = document_list.entry(self.store, document, self.context.scope())
         return entry is not None and entry.off
+
+    def expect_again(self, entry: Entry) -> None:
+        """Have a document read again when its file is next added, though neither has changed."""
+        stored.note_parser(self.store, entry.id, "")
 
     def forecast(self, files: Sequence[SourceFile], base: str) -> WorkForecast:
         """What adding these files is expected to take."""
@@ -367,9 +371,16 @@ class Documents(Service):
     async def reindex(self, base: str = DEFAULT_BASE, *, say: Say = lambda _: None) -> Readiness:
         """Rebuild the index of a base with the current settings. The files are not needed: documents that an earlier version
         read are read again from their stored originals, of the others the text is split. Cached vectors of this embedder are
-        reused."""
+        reused. Where OCR is on, it reads the pages that it has not read."""
         into = self.context.require_owner(self.context.scope().named(base))
-        return await self.add_sources([], into.name, say=say, rebuild=True)
+        with ExitStack() as held:
+            unread: list[SourceFile] = []
+            for entry in self.context.sources([into.id]) if self.settings.ocr else ():
+                if is_unread(entry.status, entry.warnings) and self.context.blobs.has(entry.digest):
+                    path = held.enter_context(self.context.blobs.as_file(entry.digest))
+                    unread.append(SourceFile(entry.uri, entry.name, path, fetch=lambda: None))
+                    self.expect_again(entry)
+            return await self.add_sources(unread, into.name, say=say, rebuild=True)
 
     async def tidy_indexes(self) -> int:
         """Optimise the indexes to which much was written since that was done, and to which nobody adds documents now: an

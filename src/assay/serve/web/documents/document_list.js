@@ -5,6 +5,7 @@ import { count, dotted, el, fill, plural } from "../lib/dom.js";
 import { erase } from "./erase_dialog.js";
 import { askTags, markAll, markedNote } from "./marks.js";
 import { paged } from "../lib/paged_list.js";
+import { takeUp } from "./uploads.js";
 import { afterTyping, badge, button, icon, iconButton, spinner } from "../lib/ui.js";
 
 const PAGE = 60;
@@ -102,6 +103,7 @@ export function library(/** @type {HTMLElement} */ holder, /** @type {App} */ ap
         document.tags.length ? el("p", { class: "document-tags" }, ...document.tags.map((tag) => badge(tag, "tag", { dir: "auto" }))) : null,
         document.held ? heldNote(document) : null,
         document.state === "unreadable" && document.why ? el("p", { class: "row-more bad" }, document.why) : null,
+        document.unread && mine ? ocrNote(document, title) : null,
         ...(document.state === "ready" ? document.warnings.map((warning) => el("p", { class: "row-more warn" }, warning)) : []),
       ),
       el(
@@ -114,6 +116,23 @@ export function library(/** @type {HTMLElement} */ holder, /** @type {App} */ ap
       el("span", { class: "document-state" }, badge([icon(sign, 13), words], kind)),
       mine ? iconButton("trash", `Remove ${title}`, () => remove(new Map([[document.id, title]]))) : null,
     );
+  }
+
+  /** Reads pages that are pictures, at once and for this document alone. */
+  function ocrNote(/** @type {DocumentSummary} */ document, /** @type {string} */ title) {
+    const answer = el("span", { role: "status" });
+    const read = async () => {
+      try {
+        await post(`/api/documents/${document.id}/ocr`);
+        fill(answer, " It is being read.");
+        begin.disabled = true;
+        await takeUp();
+      } catch (problem) {
+        if (problem.status !== 401) fill(answer, ` ${problem.message}`);
+      }
+    };
+    const begin = /** @type {HTMLButtonElement} */ (button("Read with OCR", { kind: "small", on: read, "aria-label": `Read ${title} with OCR` }));
+    return el("p", { class: "row-more" }, begin, answer);
   }
 
   /** Why a document is restricted until its owner decides, and both decisions. */
