@@ -48,6 +48,8 @@ from assay.workspace.facade import has_workspace
 from assay.workspace.judge_trial import JudgeTrial, describe_trial, measure_judge
 from assay.workspace.stored import SCHEME, is_bucket, open_blobs, open_store
 
+ON_WINDOWS = "here files are not closed to other accounts, and work of a process that died waits until its lease ends"
+
 
 def doctor(
     workspace: Workspace = None,
@@ -90,11 +92,7 @@ def _leaves(folder: Path, attempts: Sequence[str]) -> dict[str, Any]:
 
 def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     settings = load_settings(folder)
-    yield _line(
-        "system",
-        sys.platform == "linux" or None,
-        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
-    )
+    yield _line("system", *_system())
     yield _guards(settings.sandbox == "require")
     addresses = [*endpoints(settings), *providers(settings)]
     yield _line("endpoints", True, ", ".join(addresses) or "none: everything is done on this machine")
@@ -140,6 +138,13 @@ def _ocr(languages: str) -> tuple[bool | None, str]:
     ) or None, engine or "not installed: pip install 'assay[ocr]'; pages that are pictures are not read"
 
 
+def _system() -> Finding:
+    found = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    if sys.platform == "linux":
+        return True, found
+    return None, f"{found}: Assay is tested on Linux only{'; ' + ON_WINDOWS if sys.platform == 'win32' else ''}"
+
+
 def _guards(required: bool) -> dict[str, Any]:
     """What a parser that was taken over could do here, found out by trying."""
     missing, tried = try_guards()
@@ -152,6 +157,8 @@ def _guards(required: bool) -> dict[str, Any]:
 
 def _permissions(folder: Path) -> Finding:
     """Whether other users of this machine can read the workspace."""
+    if sys.platform == "win32":
+        return None, f"not tried: who can read {folder} is in its properties"
     who = readable_by(folder)
     if not who:
         return True, f"only you can read {folder}"

@@ -250,17 +250,24 @@ def when_made(open: Callable[[], Opened], pause: Callable[[float], None] = time.
             pause(WAIT)
 
 
+def _on_signal(loop: asyncio.AbstractEventLoop, number: signal.Signals, do: Callable[[], object]) -> None:
+    try:
+        loop.add_signal_handler(number, do)
+    except NotImplementedError:  # the loop of Windows
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(do))
+
+
 async def _work(server: Server, heartbeat: Path | None, *, with_server: bool) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, stopped.set)
+        _on_signal(loop, each, stopped.set)
 
     def until_input_ends() -> None:
         sys.stdin.buffer.read()
         loop.call_soon_threadsafe(stopped.set)
 
     if with_server:
-        loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C reaches the server too, which ends its workers
+        _on_signal(loop, signal.SIGINT, lambda: None)  # Ctrl-C reaches the server too, which ends its workers
         threading.Thread(target=until_input_ends, daemon=True).start()
     beating = asyncio.create_task(_beat(heartbeat)) if heartbeat else None
     await work_until(server, stopped)

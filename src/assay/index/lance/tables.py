@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from lancedb.table import AsyncTable
     from obstore.store import S3Store
 
+FOLDERS_FLUSH = os.name != "nt"  # Windows flushes only files, and those only for whoever may write them
+
 
 async def connect(address: str, options: dict[str, str] | None = None) -> Any:
     lancedb = await asyncio.to_thread(load_lancedb)  # slow the first time
@@ -212,8 +214,8 @@ def _flush(table: Path, since: float) -> None:
             continue
         with os.scandir(place) as entries:
             fresh = [entry.path for entry in entries if entry.stat().st_mtime >= since - 1]
-        for path in [*fresh, str(place)]:
-            handle = os.open(path, os.O_RDONLY)
+        for path in [*fresh, str(place)] if FOLDERS_FLUSH else fresh:
+            handle = os.open(path, os.O_RDONLY if FOLDERS_FLUSH else os.O_RDWR)
             try:
                 os.fsync(handle)
             finally:
