@@ -35,6 +35,7 @@ check: dev
 	$(BIN)/basedpyright --level error
 	$(BIN)/python scripts/page/check.py
 	$(BIN)/python bench/lines.py
+	$(BIN)/python bench/measured.py
 
 LONG := browser or kill or long
 PYTEST := $(BIN)/pytest -n 3 --dist worksteal  # one more than two cores: some tests wait for a process or a socket

@@ -140,7 +140,7 @@ def main() -> None:
         )
     if sys.argv[1:] == ["--write"]:
         SIZE.write_text(
-            json.dumps({name: {"most": size} for name, size in now.items()}, indent=2) + "\n", encoding="utf-8"
+            json.dumps(kept | {name: {"most": size} for name, size in now.items()}, indent=2) + "\n", encoding="utf-8"
         )
 
 

@@ -2,7 +2,8 @@
 
     .venv/bin/python bench/report.py
 
-A result file is what a benchmark writes with `--out bench/results/NAME.json`. Nothing on the page is typed by hand.
+A result file is what a benchmark writes with `--out bench/results/NAME.json`. One that is older than what it measures
+(measured.py) is marked. Nothing on the page is typed by hand.
 The plot in docs/scaling.md is drawn from `growth.json`.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from measured import changed
 from plot import log_plot
 from result_file import cell
 
@@ -45,15 +47,18 @@ def benches() -> list[str]:
 
 def section(name: str, result: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{package} {each}" for package, each in result["versions"].items())
-    parts = [
+    parts = changed(result)
+    told = f": {', '.join(f'`{part}`' for part in parts)}" if result.get("code") else ""
+    lines = [
         f"## {name}",
         f"    {result['command']}",
         f"{result['day']}; {result['machine']}; {versions}.",
+        *([f"**Measured before a change of its code**{told}."] if parts else []),
         *([result["note"]] if result.get("note") else []),
         *tables(result["figures"]),
         *(f"Not run: {peer}: `{why}`" for peer, why in result["missing"].items()),
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(lines)
 
 
 def tables(found: Mapping[str, Any], title: str = "") -> Iterator[str]:

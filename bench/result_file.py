@@ -18,6 +18,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from measured import code_of
+
 OURS = ("assay", "lancedb", "openvino", "numpy")
 
 
@@ -31,20 +33,24 @@ def write_result(
     versions: Mapping[str, str] | None = None,
     missing: Mapping[str, str] | None = None,
     note: str = "",
+    partly: bool = False,
 ) -> None:
     """Print machine and versions, and write the result where a file is asked for. `missing` are peers that could not be
-    run, with the reason."""
+    run, with the reason. `partly`: some figures are of an earlier run, and so is the code that they are said to measure."""
     used = {**own_versions(), **(versions or {})}
     print(f"\n{machine()}; {', '.join(f'{name} {each}' for name, each in used.items())}")
     for name, why in (missing or {}).items():
         print(f"not run: {name}: {why}")
     if not out:
         return
+    bench = Path(sys.argv[0]).stem
+    code = json.loads(out.read_text(encoding="utf-8")).get("code", {}) if partly else code_of(bench)
     result = {
-        "bench": Path(sys.argv[0]).stem,
+        "bench": bench,
         "command": command(sys.argv),
         "day": datetime.now(UTC).date().isoformat(),
         "machine": machine(),
+        "code": code,
         "versions": used,
         "missing": dict(missing or {}),
         "note": note,

@@ -336,7 +336,7 @@ async def main() -> None:
     if options.out and options.out.exists():
         figures = json.loads(options.out.read_text(encoding="utf-8"))["figures"]
     whole: dict[str, list[Row]] = {}
-    listed = groups()
+    listed, done = groups(), set[str]()
     for group in listed:
         if options.only and group.name not in options.only:
             continue
@@ -354,7 +354,9 @@ async def main() -> None:
         note = "Nothing measures: " + "; ".join(
             f"{each.name} (would need {each.unmeasured})" for each in listed if each.unmeasured
         )
-        write_result(options.out, figures, missing=missing, note=f"{note}.")
+        done.add(group.name)
+        kept = {name.partition(":")[0] for name in figures} - done
+        write_result(options.out, figures, missing=missing, note=f"{note}.", partly=bool(kept))
 
 
 if __name__ == "__main__":

@@ -22,10 +22,16 @@ sys.path.append(str(ROOT / "tests"))
 from doubles import ChatServer, Script, drops, enough, keeps, missing, no_calls, research, steps, verdicts, writes  # noqa: E402
 
 PICTURE = ROOT / "docs" / "images" / "page.png"
-QUESTION = "Which model is the sensor that raised the first alarm at Pellam, and how long do we keep the records of such a case?"
+QUESTION = (
+    "Which model is the sensor that raised the first alarm at Pellam, "
+    "and how long do we keep the records of such a case?"
+)
 ALARM = "The first alarm was raised at 03:12 by the turbidity sensor TS-114."
 MODEL = "TS-114 at the Pellam intake is an Orrin Clarus 3 with a range of 400 NTU."
-KEPT = "Records that belong to a case of the Regional Water Inspectorate are kept for two years after the inspectorate has closed the case."
+KEPT = (
+    "Records that belong to a case of the Regional Water Inspectorate are kept for two years "
+    "after the inspectorate has closed the case."
+)
 
 
 FOUND = {"s1": "TS-114", "s2": "Orrin Clarus 3", "s3": "two years"}

@@ -16,6 +16,7 @@ import claims  # noqa: E402
 import faults  # noqa: E402
 import ingest  # noqa: E402
 import lines  # noqa: E402
+import measured  # noqa: E402
 import peer  # noqa: E402
 import quality  # noqa: E402
 import query  # noqa: E402
@@ -49,6 +50,40 @@ def test_a_result_has_its_command_without_the_file_it_is_written_to(tmp_path: Pa
     assert result["command"] == "bench/claims.py --data 'a b.jsonl' --seed 2"
     assert result["figures"] == {"a": {"b": 0.1235}} and result["missing"] == {"other": "no wheel"}
     assert result["versions"]["peer"] == "1.2" and "assay" in result["versions"] and "cores" in result["machine"]
+
+
+def test_what_a_benchmark_measures_is_there():
+    assert set(measured.MEASURED) >= set(report.benches())
+    assert not [part for bench in measured.MEASURED for part in measured.code_of(bench) if not (ROOT / part).exists()]
+
+
+def test_a_result_that_is_older_than_its_code_is_marked_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    source = tmp_path / "src" / "assay" / "index"
+    source.mkdir(parents=True)
+    (source / "a.py").write_text("1")
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "growth.py").write_text("1")
+    monkeypatch.setattr(measured, "ROOT", tmp_path)
+    monkeypatch.setattr(measured, "MEASURED", {"growth": ["index"]})
+    monkeypatch.setattr(sys, "argv", ["bench/growth.py"])
+    out = tmp_path / "growth.json"
+
+    def read(*, changes: str = "", partly: bool = False, writes: bool = True) -> dict:
+        measured.digest.cache_clear()
+        (source / "a.py").write_text(changes or "1")
+        if writes:
+            result_file.write_result(out, {"a": {"b": 1}}, partly=partly)
+        return json.loads(out.read_text())
+
+    assert not measured.changed(read()) and "before a change" not in report.section("growth", read())
+    older = read(changes="2", writes=False)
+    assert measured.changed(older) == ["src/assay/index"]
+    assert "**Measured before a change of its code**: `src/assay/index`." in report.section("growth", older)
+    assert measured.changed(read(changes="2", partly=True)) == ["src/assay/index"], "some figures are of an earlier run"
+    assert not measured.changed(read(changes="2"))
+    assert measured.changed({"bench": "growth"}) == ["bench/growth.py", "src/assay/index"], (
+        "it does not say what it measured"
+    )
 
 
 def test_nested_figures_become_tables():
