@@ -71,7 +71,7 @@ docs: dev  # the pages that are made from the code and from result files
 	$(BIN)/python tests/hostile/guards.py --write
 	$(BIN)/python bench/report.py
 
-bench: dev .peers/installed .agents/installed .paper-qa/installed  # what bench/ compares Assay with; a package that cannot be installed is left out
+bench: dev .peers/installed .agents/installed .paper-qa/installed .haiku-rag/installed .llm/installed  # what bench/ compares Assay with; a package that cannot be installed is left out
 
 .peers/installed: bench/peers.txt
 	$(PYTHON) -m venv .peers
@@ -81,6 +81,16 @@ bench: dev .peers/installed .agents/installed .paper-qa/installed  # what bench/
 .paper-qa/installed:  # its agent: with a newer fhlmi it does not start, and an older one does not go with the other peers
 	$(PYTHON) -m venv .paper-qa
 	.paper-qa/bin/python -m pip install --quiet paper-qa "fhlmi<0.46" || echo "left out: paper-qa's agent"
+	@touch $@
+
+.haiku-rag/installed:  # needs Python 3.12
+	$(or $(shell command -v python3.12),$(PYTHON)) -m venv .haiku-rag
+	.haiku-rag/bin/python -m pip install --quiet haiku.rag-slim || echo "left out: haiku.rag"
+	@touch $@
+
+.llm/installed:  # only started
+	$(PYTHON) -m venv .llm
+	.llm/bin/python -m pip install --quiet llm || echo "left out: llm"
 	@touch $@
 
 .agents/installed: pyproject.toml

@@ -12,7 +12,16 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PYTHON = ROOT / ".peers" / "bin" / "python"
 SECONDS = 1800
-SEARCHERS = ("chroma", "haystack", "llama-index", "llama-index with BM25", "paper-qa", "txtai")  # of peer_search.py
+OWN = {"haiku.rag": ROOT / ".haiku-rag" / "bin" / "python"}  # it needs Python 3.12
+SEARCHERS = (
+    "chroma",
+    "haiku.rag",
+    "haystack",
+    "llama-index",
+    "llama-index with BM25",
+    "paper-qa",
+    "txtai",
+)  # of peer_search.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +35,17 @@ def run_peer(
     script: str, name: str, task: dict[str, Any], python: Path = PYTHON, seconds: float = SECONDS
 ) -> dict[str, Any]:
     """What `bench/SCRIPT` says in the peers' environment: the last line of its output."""
+    python = OWN.get(name, python) if python == PYTHON else python
     if not python.exists():
         raise PeerFailed("not installed: run `make bench` first")
     command = [str(python), str(ROOT / "bench" / script), name]
     # Nothing may be fetched or sent: what a peer downloads or reports on its own is not part of the work.
-    quiet = {"ANONYMIZED_TELEMETRY": "False", "HAYSTACK_TELEMETRY_ENABLED": "False", "HF_HUB_OFFLINE": "1"}
+    quiet = {
+        "ANONYMIZED_TELEMETRY": "False",
+        "HAYSTACK_TELEMETRY_ENABLED": "False",
+        "HF_HUB_OFFLINE": "1",
+        "LOGFIRE_IGNORE_NO_CONFIG": "1",
+    }
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | quiet
     try:
         done = subprocess.run(

@@ -2,7 +2,8 @@
 
 Each peer gets the same pieces and vectors, and searches as its documentation shows it: chroma, paper-qa (`Docs.retrieve_texts`)
 and llama-index's `VectorStoreIndex` by vectors; haystack's in-memory store by both, joined by reciprocal ranks; txtai with
-`hybrid`; llama-index also with its BM25 retriever in a `QueryFusionRetriever`.
+`hybrid`; llama-index also with its BM25 retriever in a `QueryFusionRetriever`; haiku.rag with chunks that are cut and have their
+vectors (`import_documents`), by both, joined by reciprocal ranks.
 
 Printed: what each query finds, how long each took, how long it took until the first could be asked, what that took in memory
 beyond the imports and the task itself, and what is kept on disk.
@@ -183,8 +184,45 @@ def paper_qa(task: Task, folder: Path) -> Built:
     return Built(search, lambda place: (place / "docs.pkl").write_bytes(pickle.dumps(docs)))
 
 
+def haiku_rag(task: Task, folder: Path) -> Built:
+    from docling_core.types.doc.document import DoclingDocument
+    from haiku.rag.client import HaikuRAG
+    from haiku.rag.client.documents import DocumentImport
+    from haiku.rag.config import AppConfig
+    from haiku.rag.store.models.chunk import Chunk
+
+    known, loop, config = task.known, asyncio.new_event_loop(), AppConfig()
+    model = config.embeddings.model
+    model.provider, model.name, model.vector_dim = "openai", "known", task.vectors.shape[1]
+    model.base_url, model.api_key = "http://127.0.0.1:9/v1", "none"  # never asked: vectors come with the chunks
+    client = HaikuRAG(folder / "own.lancedb", config=config, create=True)
+
+    async def embed(text: str) -> list[float]:
+        return known[text].tolist()
+
+    async def fill() -> None:
+        await client.__aenter__()
+        client.store.embedder.embed_query = embed
+        for at in range(0, len(task.texts), 1000):  # as a long document, cut already
+            chunks = [
+                Chunk(content=text, order=place, embedding=vector.tolist())
+                for place, (text, vector) in enumerate(
+                    zip(task.texts[at : at + 1000], task.vectors[at : at + 1000], strict=True), at
+                )
+            ]
+            await client.import_documents([DocumentImport(DoclingDocument(name=f"d{at}"), chunks)])
+
+    loop.run_until_complete(fill())
+
+    def search(number: int) -> list[int]:
+        return [each.order for each in loop.run_until_complete(client.search(task.queries[number], task.depth))]
+
+    return Built(search, lambda _: None)  # it has written all of it already
+
+
 PEERS: dict[str, tuple[Callable[[Task, Path], Built], str, str]] = {
     "chroma": (chroma, "chromadb", "chromadb"),
+    "haiku.rag": (haiku_rag, "haiku.rag-slim", "haiku.rag.client"),
     "haystack": (haystack, "haystack-ai", "haystack.document_stores.in_memory"),
     "llama-index": (llama_index, "llama-index-core", "llama_index.core"),
     "llama-index with BM25": (llama_index_bm25, "llama-index-retrievers-bm25", "llama_index.retrievers.bm25"),
