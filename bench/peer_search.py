@@ -2,8 +2,8 @@
 
 Each peer gets the same pieces and vectors, and searches as its documentation shows it: chroma, paper-qa (`Docs.retrieve_texts`)
 and llama-index's `VectorStoreIndex` by vectors; haystack's in-memory store by both, joined by reciprocal ranks; txtai with
-`hybrid`; llama-index also with its BM25 retriever in a `QueryFusionRetriever`; haiku.rag with chunks that are cut and have their
-vectors (`import_documents`), by both, joined by reciprocal ranks.
+`hybrid`; llama-index also with its BM25 retriever in a `QueryFusionRetriever`; haiku.rag with chunks that have their vectors
+(`import_documents`), by both, joined by reciprocal ranks.
 
 Printed: what each query finds, how long each took, how long it took until the first could be asked, what that took in memory
 beyond the imports and the task itself, and what is kept on disk.

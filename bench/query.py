@@ -1,6 +1,6 @@
 """How long a hybrid search takes, beside the fastest thing that could be done: one matrix product and bm25s, in memory.
 
-    .venv/bin/python bench/query.py [--sizes 1000,10000,100000] [--embed] [--out FILE]
+    .agents/bin/python bench/query.py [--sizes 1000,10000,100000] [--embed] [--out FILE]
 
 Other libraries search the same texts and vectors, each in a process of its own, after ours.
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from quality import sample
 
@@ -257,18 +259,17 @@ async def claim_checks(given: Given) -> list[Row]:
 
 async def made_abstracts(given: Given) -> list[Row]:
     """Sentences taken from studies without their conclusion (PubMedQA): how many words of the conclusion they have."""
-    from assay.models.local.bundled import BundledEmbedder
+    from assay.models.local.bundled import BundledEmbedder, bundled_answer_model
     from assay.synthesis import key_sentences
 
-    embedder, rows = BundledEmbedder(), []
+    rows: list[Row] = []
+    models = SimpleNamespace(embedder=BundledEmbedder(), answer_model=bundled_answer_model())
+    context: Any = SimpleNamespace(tool_context=SimpleNamespace(search_context=models))
     for case in _jsonl(given.data / "qa/pubmedqa_dev500.jsonl")[: given.questions]:
         text = "\n\n".join(case["CONTEXTS"])
         document = Document("d", "b", "study", "", case["QUESTION"], text)
-        spans = key_sentences.candidates(document)
-        if len(spans) > key_sentences.MOST:
-            vectors = await embedder.queries([text[slice(*span)] for span in spans])
-            made = " ".join(each.text for each in key_sentences.make_abstract(document, spans, vectors))
-            rows.append({"overlap": _overlap(made, case["LONG_ANSWER"])})
+        made = " ".join(text[each.start : each.end] for each in await key_sentences.pick(context, document))
+        rows.append({"overlap": _overlap(made, case["LONG_ANSWER"])})
     return rows
 
 
