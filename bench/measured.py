@@ -44,7 +44,7 @@ def changed(result: Mapping[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    from report import PAGE, read_results, whole_page
+    from report import KEY_PAGE, PAGE, key_page, read_results, whole_page
 
     results = read_results()
     stale = {name: parts for name, result in results.items() if (parts := changed(result))}
@@ -54,8 +54,9 @@ def main() -> None:
     most = json.loads((ROOT / "bench" / "size.json").read_text(encoding="utf-8"))[STALE]["most"]
     if len(stale) > most:
         sys.exit(f"{len(stale)} {STALE}, but at most {most}: make them again, and lower the number in bench/size.json.")
-    if PAGE.read_text(encoding="utf-8") != whole_page(results):
-        sys.exit("docs/benchmarks-all.md is not what the results and the code say: run `make docs`.")
+    told = KEY_PAGE.read_text(encoding="utf-8")
+    if PAGE.read_text(encoding="utf-8") != whole_page(results) or told != key_page(told, results):
+        sys.exit("The pages of benchmarks are not what the results and the code say: run `make docs`.")
 
 
 if __name__ == "__main__":

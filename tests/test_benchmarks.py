@@ -36,6 +36,9 @@ from assay.evaluate.runner import BeirCollection, BeirDocument  # noqa: E402
 def test_the_page_has_the_figures_of_the_result_files_and_no_others():
     page = report.PAGE.read_text(encoding="utf-8")
     assert page == report.whole_page(report.read_results()), "run `make docs`"
+    page = report.KEY_PAGE.read_text(encoding="utf-8")
+    assert page == report.key_page(page, report.read_results()), "run `make docs`"
+    assert len(lines.WORD.findall(page)) <= 1_500
 
 
 def test_every_benchmark_is_on_the_page():
