@@ -195,24 +195,22 @@ def haiku_rag(task: Task, folder: Path) -> Built:
     model = config.embeddings.model
     model.provider, model.name, model.vector_dim = "openai", "known", task.vectors.shape[1]
     model.base_url, model.api_key = "http://127.0.0.1:9/v1", "none"  # never asked: vectors come with the chunks
-    client = HaikuRAG(folder / "own.lancedb", config=config, create=True)
 
     async def embed(text: str) -> list[float]:
         return known[text].tolist()
 
-    async def fill() -> None:
-        await client.__aenter__()
-        client.store.embedder.embed_query = embed
-        for at in range(0, len(task.texts), 1000):  # as a long document, cut already
-            chunks = [
-                Chunk(content=text, order=place, embedding=vector.tolist())
-                for place, (text, vector) in enumerate(
-                    zip(task.texts[at : at + 1000], task.vectors[at : at + 1000], strict=True), at
-                )
-            ]
-            await client.import_documents([DocumentImport(DoclingDocument(name=f"d{at}"), chunks)])
+    async def fill() -> HaikuRAG:
+        async with HaikuRAG(folder / "own.lancedb", config=config, create=True) as client:
+            for at in range(0, len(task.texts), 1000):  # as a long document, cut already
+                rows = enumerate(zip(task.texts[at : at + 1000], task.vectors[at : at + 1000], strict=True), at)
+                chunks = [Chunk(content=text, order=place, embedding=own.tolist()) for place, (text, own) in rows]
+                await client.import_documents([DocumentImport(DoclingDocument(name=f"d{at}"), chunks)])
+        reader = HaikuRAG(folder / "own.lancedb", config=config, read_only=True)  # what it does aside has ended
+        await reader.__aenter__()
+        reader.store.embedder.embed_query = embed
+        return reader
 
-    loop.run_until_complete(fill())
+    client = loop.run_until_complete(fill())
 
     def search(number: int) -> list[int]:
         return [each.order for each in loop.run_until_complete(client.search(task.queries[number], task.depth))]
@@ -222,7 +220,7 @@ def haiku_rag(task: Task, folder: Path) -> Built:
 
 PEERS: dict[str, tuple[Callable[[Task, Path], Built], str, str]] = {
     "chroma": (chroma, "chromadb", "chromadb"),
-    "haiku.rag": (haiku_rag, "haiku.rag-slim", "haiku.rag.client"),
+    "haiku.rag": (haiku_rag, "haiku.rag-slim", "haiku.rag.client.documents docling_core.types.doc.document"),
     "haystack": (haystack, "haystack-ai", "haystack.document_stores.in_memory"),
     "llama-index": (llama_index, "llama-index-core", "llama_index.core"),
     "llama-index with BM25": (llama_index_bm25, "llama-index-retrievers-bm25", "llama_index.retrievers.bm25"),
@@ -245,7 +243,8 @@ def main() -> None:
     given = json.load(sys.stdin)
     vectors, query_vectors = np.load(given["vectors"]), np.load(given["query_vectors"])
     task = Task(given["texts"], vectors, given["queries"], query_vectors, given["depth"])
-    __import__(module)
+    for each in module.split():
+        __import__(each)
     before = megabytes()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
