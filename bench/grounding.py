@@ -83,7 +83,7 @@ def another_number(words: str, dice: random.Random) -> str:
 
 
 def another_name(words: str, dice: random.Random) -> str:
-    own = [name for name in find_names(words) if name.start > 0 and words[name.start - 1] not in "\"“«`"]  # no title
+    own = [name for name in find_names(words) if name.start > 0 and words[name.start - 1] not in '"“«`']  # no title
     if not own:
         return ""
     one = dice.choice(own)
