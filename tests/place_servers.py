@@ -115,9 +115,14 @@ def on_webdav(root: Path, patch: pytest.MonkeyPatch) -> Iterator[Storage]:
     made = Files(held)
 
     def counted(environ: dict[str, Any], start: Callable[..., Any]) -> Any:
-        if environ["REQUEST_METHOD"] == "GET" and environ.get("HTTP_AUTHORIZATION"):
-            made.fetched[environ["PATH_INFO"].encode("latin-1").decode().removeprefix("/shared folder/")] += 1
-        return app(environ, start)
+        name = environ["PATH_INFO"].encode("latin-1").decode().removeprefix("/shared folder/")
+
+        def answered(status: str, *rest: Any) -> Any:
+            if environ["REQUEST_METHOD"] == "GET" and status.startswith("200"):  # what is gone by now was not fetched
+                made.fetched[name] += 1
+            return start(status, *rest)
+
+        return app(environ, answered)
 
     server = wsgi.Server(("127.0.0.1", 0), counted, numthreads=4)
     server.prepare()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
@@ -28,7 +29,7 @@ ASKED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WebDav:
     address: str
     login: Login = NOBODY
@@ -37,26 +38,24 @@ class WebDav:
 
     def listed(self) -> list[Listed]:
         found, waiting = list[Listed](), [""]
-        with self._client() as client:
-            while waiting:
-                folder = waiting.pop()
-                for name, listed in self._inside(client, folder):
-                    if listed is not None:
-                        found.append(listed)
-                    elif not is_passed_over(PurePath(name)):
-                        waiting.append(f"{name}/")
+        while waiting:
+            for name, listed in self._inside(waiting.pop()):
+                if listed is not None:
+                    found.append(listed)
+                elif not is_passed_over(PurePath(name)):
+                    waiting.append(f"{name}/")
         return wanted(found)
 
     def fetch(self, name: str, into: Path) -> None:
-        with self._client() as client, self._sent(client, "GET", name) as reply, into.open("wb") as file:
+        with self._sent("GET", name) as reply, into.open("wb") as file:
             for piece in reply.iter_raw():
                 file.write(piece)
 
-    def _inside(self, client: httpx.Client, folder: str) -> Iterator[tuple[str, Listed | None]]:
+    def _inside(self, folder: str) -> Iterator[tuple[str, Listed | None]]:
         """What is in a folder: files, and folders without more. What the server lists of elsewhere is left out."""
         import lxml.etree as etree
 
-        with self._sent(client, "PROPFIND", folder, ASKED) as reply:
+        with self._sent("PROPFIND", folder, ASKED) as reply:
             body, now = bytearray(), _seconds(reply.headers.get("date"))
             for piece in reply.iter_raw():
                 body += piece
@@ -82,7 +81,7 @@ class WebDav:
             yield name, Listed(name, size, mark, young=bool(changed) and now - _seconds(changed) <= YOUNG)
 
     @contextmanager
-    def _sent(self, client: httpx.Client, method: str, name: str, body: bytes = b"") -> Iterator[httpx.Response]:
+    def _sent(self, method: str, name: str, body: bytes = b"") -> Iterator[httpx.Response]:
         import httpx
 
         address = f"http{self.address.removeprefix('dav')}"
@@ -93,7 +92,7 @@ class WebDav:
             asked += "/"
         headers = {"Depth": "1", "Content-Type": "application/xml"} if body else {}
         try:
-            with client.stream(method, asked, content=body, headers=headers) as reply:
+            with self._client.stream(method, asked, content=body, headers=headers) as reply:
                 match reply.status_code:
                     case 200 | 207:
                         yield reply
@@ -110,7 +109,9 @@ class WebDav:
         except httpx.HTTPError as error:
             raise unusable(self.address, type(error).__name__) from None
 
+    @cached_property
     def _client(self) -> httpx.Client:
+        """One for all files: reading the certificates takes 40 ms, and a connection as long as the way is."""
         import httpx
 
         try:
