@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 
 from assay.core.codec import digest
@@ -81,6 +81,8 @@ _SPECIAL_TOKEN = re.compile(
     re.MULTILINE,
 )
 
+_LONG = 4000  # characters; what is made of a longer text is not cached
+
 
 def fence_mark(run: str) -> str:
     """The mark of a run. No document can contain it, because the run's id is drawn at random after the documents were
@@ -99,8 +101,15 @@ def fence(mark: str, label: str, words: str) -> str:
 
 
 def _neutralise(words: str, mark: str) -> str:
+    return (_remembered(words) if len(words) <= _LONG else _plain(words)).replace(mark, "…")
+
+
+def _plain(words: str) -> str:
     seen = _BRACKETS.sub("|", clean_text(words))
-    return _SPECIAL_TOKEN.sub(lambda match: f"{match[0]} ", seen).replace(mark, "…")
+    return _SPECIAL_TOKEN.sub(lambda match: f"{match[0]} ", seen)
+
+
+_remembered = lru_cache(maxsize=1024)(_plain)  # the same passages are in prompt after prompt
 
 
 def context_label(passage: Passage) -> str:
