@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from assay.core.types import Hit
 from assay.index.protocol import HitList, hit_list, pick
@@ -161,7 +163,25 @@ def capped(hits: Sequence[Hit], most: int, named: Collection[str] = ()) -> Seque
 
 COPY = 0.8  # share of common pieces from which two texts are near copies
 PIECE = 5  # characters, so that it works for languages without spaces too
+SKETCH = 1 << 14  # bits
 CROWDED = 100  # hits; who asks for more asks for all that match
+
+
+class _Worded:
+    """The words of a hit. The sketch has a bit for each piece of them; several pieces may share one."""
+
+    def __init__(self, text: str) -> None:
+        self.text = " ".join(text.casefold().split()).ljust(PIECE)
+        windows = sliding_window_view(np.frombuffer(self.text.encode("utf-32-le", "replace"), np.uint32), PIECE)
+        pieces = np.unique(windows @ (np.uint32(0x9E3779B1) ** np.arange(PIECE, dtype=np.uint32)))
+        bits = np.zeros(SKETCH, bool)
+        bits[pieces % SKETCH] = True
+        self.count = len(pieces)
+        self.sketch = int.from_bytes(np.packbits(bits).tobytes())
+
+    @cached_property
+    def pieces(self) -> frozenset[str]:
+        return frozenset(self.text[at : at + PIECE] for at in range(len(self.text) - PIECE + 1))
 
 
 def uncrowded(hits: Iterable[Hit], k: int) -> list[Hit]:
@@ -171,23 +191,24 @@ def uncrowded(hits: Iterable[Hit], k: int) -> list[Hit]:
         return list(islice(hits, k))
     kept: list[Hit] = []
     later: list[Hit] = []
-    groups: list[list[frozenset[str]]] = []
+    groups: list[list[_Worded]] = []
     for hit in hits:
-        text = " ".join(hit.passage.text.casefold().split())
-        pieces = frozenset(text[at : at + PIECE] for at in range(max(1, len(text) - PIECE + 1)))
-        group = next((each for each in groups if _alike(each[0], pieces)), None)
+        words = _Worded(hit.passage.text)
+        group = next((each for each in groups if _alike(each[0], words)), None)
         if group is None:
             groups.append(group := [])
-        group.append(pieces)
+        group.append(words)
         (kept if len(group) <= max(1, k // 2) else later).append(hit)
         if len(kept) == k:  # hits after this one are not read
             break
     return (kept + later)[:k]
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    fewer, more = sorted((len(one), len(other)))
-    return fewer >= COPY * more and len(one & other) >= COPY * len(one | other)
+def _alike(one: _Worded, other: _Worded) -> bool:
+    # Each bit that differs is a piece that differs. Most texts differ in so many that their pieces need not be compared.
+    if (one.sketch ^ other.sketch).bit_count() > 1 + (one.count + other.count) * (1 - COPY) / (1 + COPY):
+        return False
+    return len(one.pieces & other.pieces) >= COPY * len(one.pieces | other.pieces)
 
 
 def spread(hits: Sequence[Hit], named: Collection[str]) -> Sequence[Hit]:
