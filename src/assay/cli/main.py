@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import errno
 import functools
 import io
@@ -11,7 +10,10 @@ import sys
 from collections import UserDict
 from collections.abc import Callable
 from copy import copy
-from importlib import import_module, resources
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import cleandoc
+from types import CodeType
 from typing import Annotated, Any
 
 import typer
@@ -79,17 +81,21 @@ class LazyGroup(TyperGroup):
 
     def _listed(self) -> LazyGroup:
         """The same, of every command the name and the docstring alone."""
-        folder = resources.files("assay.cli")
-        trees = {module: ast.parse((folder / f"{module}.py").read_text("utf-8")) for module in {*COMMANDS.values()}}
+        functions = {module: _functions(f"assay.cli.{module}") for module in {*COMMANDS.values()}}
         words = {
-            name: ast.get_docstring(node) or ""
+            name: cleandoc(functions[module][name].co_consts[0])
             for name, module in COMMANDS.items()
-            for node in trees[module].body
-            if isinstance(node, ast.FunctionDef) and node.name == name
+            if name in functions[module]
         }
         shown = copy(self)
         shown.commands = {name: TyperCommand(name, help=each) for name, each in (words | GROUPS).items()}
         return shown
+
+
+def _functions(module: str) -> dict[str, CodeType]:
+    """Those of a module that is not loaded, by name. It is compiled already, so nothing is parsed either."""
+    spec: Any = find_spec(module)
+    return {each.co_name: each for each in spec.loader.get_code(module).co_consts if isinstance(each, CodeType)}
 
 
 app = typer.Typer(
