@@ -15,8 +15,8 @@ from reportlab.pdfgen.canvas import Canvas
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.pdf import ocr
 from assay.ingest.pdf.reader import OpenPdf
-from assay.ingest.pdf.scan import SeenPage, scanned_boxes
 from assay.ingest.sandbox.runner import Sandbox, missing_guards
+from assay.ingest.scan import SeenPage, scanned_boxes
 
 TABLE = """level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext
 1\t1\t0\t0\t0\t0\t0\t0\t1000\t2000\t-1\t

@@ -21,9 +21,9 @@ from assay.core.types import Basis, Derivation, Document, Quote
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.pdf import ocr, picture
 from assay.ingest.pdf.reader import OpenPdf
-from assay.ingest.pdf.scan import scanned_boxes, sure_of
 from assay.ingest.sandbox.process import ParserProcess
 from assay.ingest.sandbox.runner import Sandbox, missing_guards
+from assay.ingest.scan import scanned_boxes, sure_of
 from assay.store.schema import texts
 from assay.tables.derive import derive
 from assay.workspace.facade import open_workspace

@@ -121,7 +121,7 @@ class Document:
     language: str | None = None
     meta: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[Table, ...] = omitted_when_empty(())
-    scan: str = omitted_when_empty("")  # the places of words that OCR read: `ingest/pdf/scan.py`
+    scan: str = omitted_when_empty("")  # the places of words that OCR read: `ingest/scan.py`
 
     @property
     def seams(self) -> tuple[int, ...]:

@@ -54,7 +54,7 @@ class Parsed:
     warnings: tuple[str, ...] = ()  # what was left out, as text: "2 of 12 pages are pictures without text"
     tables: tuple[Table, ...] = omitted_when_empty(())
     unread: tuple[int, ...] = omitted_when_empty(())  # pages, counted from 1, that are pictures without text
-    scan: str = omitted_when_empty("")  # the places of words that OCR read: `ingest/pdf/scan.py`
+    scan: str = omitted_when_empty("")  # the places of words that OCR read: `ingest/scan.py`
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from pathlib import Path
 from assay.core.printable import clean_text
 from assay.core.types import Document
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
-from assay.ingest.pdf.scan import SeenPage, SeenWord, scanned_boxes
 from assay.ingest.sandbox.restrictions import confined, readable_paths
 from assay.ingest.sandbox.runner import Sandbox
+from assay.ingest.scan import SeenPage, SeenWord, scanned_boxes
 
 PROGRAM = "tesseract"
 OCR_LANGUAGES = "ocr"  # metadata key: read through OCR, in these languages

@@ -28,10 +28,10 @@ from assay.ingest.parsed import FileLimits, HiddenText, PageBox, Parsed, Refused
 from assay.ingest.pdf.build_text import PdfText, build_text, fold_title
 from assay.ingest.pdf.c_functions import PdfFunctions, page_frame
 from assay.ingest.pdf.layout import TextRun, order_lines, rotated_lines, rows_of, split_runs
-from assay.ingest.pdf.page import PageContent, read_page
+from assay.ingest.pdf.page import PageContent, PdfWord, read_page
 from assay.ingest.pdf.picture import is_picture, open_picture
-from assay.ingest.pdf.scan import SeenPage, marked_tables, pack, remarks, seen_sheet
 from assay.ingest.pdf.unseen import Surveyor, has_layered_forms
+from assay.ingest.scan import SeenPage, marked_tables, pack, remarks, straightened
 
 TOO_LONG = "Only {read:,} of its {all:,} pages were read: all would take more than {seconds:.0f} seconds; split it."
 SCANNED = "Its pages are pictures without text; read it with OCR, or export it with its text."
@@ -89,7 +89,8 @@ def parse(data: bytes, name: str, limits: FileLimits, seen: Sequence[SeenPage] =
         raise Refused(Status.empty, "Its pages are blank; check that this is the right file.")
     if blank or (not seen and len(reading.pictures) >= 0.9 * len(reading.sheets)):
         raise Refused(Status.scanned, SCANNED)
-    places = pack(built.words, seen)
+    at = built.words
+    places = pack(zip(at.start, at.length, at.page, at.first, strict=True), seen)
     facts, body = read_front_page(built.text, built.sections, built.front, reading.meta)
     return Parsed(
         text=built.text,
@@ -132,7 +133,7 @@ def read(data: bytes, limits: FileLimits, only: range | None = None, seen: Seque
         sheets, broken, unread = _sheets(document, limits, only, has_layered_forms(data))
         outline, meta = _outline(document), _declared(document)
     for each in seen:
-        sheets[each.page - 1] = seen_sheet(each)
+        sheets[each.page - 1] = _seen_sheet(each)
     pages = [split_runs(sheet.words) for sheet in sheets]
     marked = find_running_heads(sheets, pages)
     lines = [
@@ -428,3 +429,12 @@ def encode_png(pixels: np.ndarray) -> bytes:
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     packed = zlib.compress(rows.tobytes(), 6)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+
+
+def _seen_sheet(seen: SeenPage) -> PageContent:
+    """The page as if its words were written in the file."""
+    words = tuple(
+        PdfWord(each.text, at, at + 1, each.x0, each.y0, each.x1, each.y1, each.y1 - each.y0, False, each.line)
+        for at, each in enumerate(straightened(seen.words))
+    )
+    return PageContent(seen.width, seen.height, words)

@@ -23,7 +23,7 @@ from rapidocr.main import RapidOCRError  # noqa: E402
 from rapidocr.utils.typings import EngineType  # noqa: E402
 
 from assay.core.printable import clean_text  # noqa: E402
-from assay.ingest.pdf.scan import SeenPage, SeenWord  # noqa: E402
+from assay.ingest.scan import SeenPage, SeenWord  # noqa: E402
 
 LONGEST_SIDE = 2000  # pixels that the detector looks at
 LEAST_SURE = 0.5  # of a line: below it, the result is noise

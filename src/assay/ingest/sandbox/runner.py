@@ -26,9 +26,9 @@ from assay.core.errors import UserError
 from assay.core.formats import format_of_suffix
 from assay.core.tables import check_tables
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
-from assay.ingest.pdf.scan import SeenPage, check_scan
 from assay.ingest.sandbox import process
 from assay.ingest.sandbox.process import CRASHED, ParserProcess, package_root, unguarded
+from assay.ingest.scan import SeenPage, check_scan
 
 READER = "assay.ingest.formats.detect:read"
 # Imported before a process is forked, because each file has its own. Parsers import some of these when they need them.

@@ -124,7 +124,7 @@ def _read_seen(data: bytes, name: str, seen: Any, limits: FileLimits) -> Any:
     parse, complete = (
         resolve_name(each) for each in ("assay.ingest.pdf.reader:parse", "assay.ingest.formats.detect:complete")
     )
-    pages = from_json(resolve_name("assay.ingest.pdf.scan:SeenPages"), {"pages": seen}).pages
+    pages = from_json(resolve_name("assay.ingest.scan:SeenPages"), {"pages": seen}).pages
     return complete(parse(data, name, limits, pages), limits, name)
 
 

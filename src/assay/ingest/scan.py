@@ -14,14 +14,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from statistics import median
-from typing import TYPE_CHECKING
 
 from assay.core.types import Table
 from assay.ingest.parsed import PageBox, listed_pages
-
-if TYPE_CHECKING:
-    from assay.ingest.pdf.build_text import WordPositions
-    from assay.ingest.pdf.page import PageContent
 
 FINE = 10_000  # parts of a page's width and height
 MOST_BYTES = 200_000_000  # unpacked
@@ -96,24 +91,11 @@ def _slope(line: Sequence[SeenWord]) -> float | None:
     return (last.y0 + last.y1 - first.y0 - first.y1) / 2 / across
 
 
-def seen_sheet(seen: SeenPage) -> PageContent:
-    """The page as if its words were written in the file."""
-    from assay.ingest.pdf.page import PageContent, PdfWord
-
-    words = tuple(
-        PdfWord(each.text, at, at + 1, each.x0, each.y0, each.x1, each.y1, each.y1 - each.y0, False, each.line)
-        for at, each in enumerate(straightened(seen.words))
-    )
-    return PageContent(seen.width, seen.height, words)
-
-
-def pack(positions: WordPositions, seen: Iterable[SeenPage]) -> str:
-    """Where the words of these pages are in the text."""
+def pack(places: Iterable[tuple[int, int, int, int]], seen: Iterable[SeenPage]) -> str:
+    """Where the words of these pages are in the text, from the place of each: start, length, page, and which word of it."""
     pages = {each.page - 1: each for each in seen}
     rows: list[tuple[int, ...]] = []
-    for start, length, page, first in zip(
-        positions.start, positions.length, positions.page, positions.first, strict=True
-    ):
+    for start, length, page, first in places:
         if page in pages:
             word = pages[page].words[first]
             edges = (round(FINE * min(max(edge, 0.0), 1.0)) for edge in word.shown)
