@@ -13,6 +13,7 @@ from assay.store.runs.records import link
 BEFORE_MARKS = (
     "DROP TABLE identities",
     "DROP TABLE sign_ins",
+    "ALTER TABLE tables DROP COLUMN figures",
     "ALTER TABLE tables DROP COLUMN labels",
     "DROP INDEX documents_listed",
     "ALTER TABLE documents DROP COLUMN off",

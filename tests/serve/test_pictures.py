@@ -230,7 +230,7 @@ class Slow:
     def __init__(self) -> None:
         self.drawn = 0
 
-    async def page_image(self, original: Path, page: int, width: int, owner: str) -> bytes:
+    async def page_image(self, original: Path, page: int, width: int, owner: str, box: object) -> bytes:
         self.drawn += 1
         await asyncio.sleep(0.01)
         return bytes(10)

@@ -93,6 +93,19 @@ class Table:
     scanned: bool = omitted_when_empty(False)  # OCR read cells of it: what they say is read, not proven
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture or drawing, by its caption, which is `document.text[start:end]`. `box` is where it is on its page: edges as
+    fractions of the page as shown, from the top left; None if it cannot be drawn. `mentions` are the sentences about it."""
+
+    start: int
+    end: int
+    name: str = ""  # as the caption begins: "Figure 3"; empty if it has no number
+    page: int = 0  # counted from 1; 0 without a box
+    box: tuple[float, float, float, float] | None = None
+    mentions: tuple[tuple[int, int], ...] = ()
+
+
 SEAMS = "seams"  # the key in the `meta` of a document
 HIDDEN = "hidden_text"  # a key in the `meta` of a document: never searched, never sent to a model
 
@@ -122,6 +135,7 @@ class Document:
     meta: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[Table, ...] = omitted_when_empty(())
     scan: str = omitted_when_empty("")  # the places of words that OCR read: `ingest/scan.py`
+    figures: tuple[Figure, ...] = omitted_when_empty(())
 
     @property
     def seams(self) -> tuple[int, ...]:

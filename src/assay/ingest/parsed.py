@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from assay.core.printable import clean_text
-from assay.core.types import HIDDEN, Section, Table, omitted_when_empty
+from assay.core.types import HIDDEN, Figure, Section, Table, omitted_when_empty
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
@@ -55,6 +55,7 @@ class Parsed:
     tables: tuple[Table, ...] = omitted_when_empty(())
     unread: tuple[int, ...] = omitted_when_empty(())  # pages, counted from 1, that are pictures without text
     scan: str = omitted_when_empty("")  # the places of words that OCR read: `ingest/scan.py`
+    figures: tuple[Figure, ...] = omitted_when_empty(())
 
 
 @dataclass(frozen=True, slots=True)

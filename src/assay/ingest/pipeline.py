@@ -46,7 +46,7 @@ from assay.store.documents import Entry
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-PARSER = "4"  # incremented when the same file would now give a different text, or other tables
+PARSER = "5"  # incremented when the same file would now give a different text, other tables or figures
 WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
 BYTES_AT_ONCE = 128_000_000  # of files that are read at the same time; a larger file is read alone
 ENOUGH = 32  # passages of which a batch does not wait for more
@@ -375,7 +375,7 @@ def _document(intake: IngestContext, uri: str, name: str, sha: str, parsed: Pars
         id="d" + intake.store.new_id(), base=intake.base.id, uri=uri, digest=sha,
         title=title, text=parsed.text, authors=parsed.authors, date=date,
         abstract=parsed.abstract, sections=parsed.sections, pages=parsed.pages, kind=parsed.kind,
-        language=parsed.language, meta=parsed.meta, tables=parsed.tables, scan=parsed.scan,
+        language=parsed.language, meta=parsed.meta, tables=parsed.tables, figures=parsed.figures, scan=parsed.scan,
     )  # fmt: skip
 
 
@@ -407,7 +407,7 @@ def _reads_alike(former: Document | None, now: Document) -> bool:
     """Whether offsets, headings and tables of the one hold for the other, so that quotations of it stay right."""
 
     def citable(document: Document) -> str:
-        about = {"id": "", "title": "", "authors": (), "date": None, "language": None, "meta": {}}
+        about = {"id": "", "title": "", "authors": (), "date": None, "language": None, "meta": {}, "figures": ()}
         return dumps(to_json(replace(document, **about)))
 
     return former is not None and former.text == now.text and citable(former) == citable(now)

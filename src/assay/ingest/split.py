@@ -99,7 +99,9 @@ class _Unit:
 
 
 def _units(document: Document, blocks: Sequence[TextBlock], tokens: Tokens, size: int) -> list[_Unit]:
-    text, sections, seams = document.text, document.sections, document.seams
+    text, sections = document.text, document.sections
+    captions = [edge for figure in document.figures for edge in (figure.start, *_after(text, figure.end))]
+    seams = sorted({*document.seams, *captions})  # the caption of a figure is a passage of its own
     rows = [span for table in document.tables for span in row_spans(table)]
     begins = {section.start: section for section in sections}
     ends = {match.end() for section in sections if (match := _BLANKS.match(text, section.end))}
@@ -155,6 +157,14 @@ def _outside_rows(starts: Sequence[int], rows: Sequence[Span]) -> list[int]:
 
 
 _BLANKS = re.compile(r"\s*")
+
+
+def _after(text: str, end: int) -> list[int]:
+    """Where the text goes on after a span, if it does."""
+    found = _BLANKS.match(text, end)
+    return [found.end()] if found and found.end() < len(text) else []
+
+
 _WINDOW = 2_000  # characters passed to the sentence splitter at a time, so that its work stays linear
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.core.errors import Missing
 from assay.ingest.parsed import FileLimits, PageBox, Unreadable
-from assay.ingest.sandbox.runner import PageImages
+from assay.ingest.sandbox.runner import Box, PageImages
 from assay.workspace.stored import Blobs
 
 MAX_IMAGE_BYTES = 64_000_000  # bytes of cached images
@@ -25,21 +25,23 @@ class PageImageCache:
 
     def __init__(self, limits: FileLimits) -> None:
         self._page_images = PageImages(limits)
-        self._pictures: OrderedDict[tuple[str, str, int, int], bytes] = OrderedDict()
+        self._pictures: OrderedDict[tuple[str, str, int, int, Box | None], bytes] = OrderedDict()
         self._boxes: OrderedDict[tuple[str, str, int, int], tuple[PageBox, ...]] = OrderedDict()
         self._size = 0
         self._made: dict[Any, asyncio.Task[Any]] = {}
         self._rest: asyncio.TimerHandle | None = None
 
-    async def picture(self, base: str, digest: str, originals: Blobs, page: int, width: int) -> bytes:
-        """A page as a PNG. Concurrent requests for the same page share one rendering."""
-        key = (base, digest, page, width)
+    async def picture(
+        self, base: str, digest: str, originals: Blobs, page: int, width: int, box: Box | None = None
+    ) -> bytes:
+        """A page, or a part of it, as a PNG. Concurrent requests for the same one share one rendering."""
+        key = (base, digest, page, width, box)
         if (found := self._pictures.get(key)) is not None:
             self._pictures.move_to_end(key)
             return found
         images = self._page_images
         made = await self._once(
-            ("picture", *key), originals, digest, lambda file: images.page_image(file, page, width, base)
+            ("picture", *key), originals, digest, lambda file: images.page_image(file, page, width, base, box)
         )
         if isinstance(made, Unreadable):
             raise Missing(f"Page {page} cannot be shown. {made.why}")

@@ -10,6 +10,8 @@ from assay.answer import citations, claim_details, render
 from assay.answer.extracts import Stretch
 from assay.core.events import Failed, Mode, Paused
 from assay.core.events.describe import understood_turn
+from assay.core.figures import referred_to
+from assay.core.printable import one_line
 from assay.core.run import Run
 from assay.core.types import (
     Answer,
@@ -18,6 +20,7 @@ from assay.core.types import (
     Document,
     Evidence,
     Examined,
+    Figure,
     LeftOut,
     Outcome,
     Searched,
@@ -191,6 +194,21 @@ class ConflictView(ResponseModel):
     right: int
 
 
+class FigureView(ResponseModel):
+    """A figure: the nth of its document, its caption, which is `text[start:end]`, and where it is on its page. Only one with a
+    box can be shown."""
+
+    document: str
+    n: int
+    name: str
+    caption: str
+    page: int
+    box: tuple[float, float, float, float] | None
+    start: int
+    end: int
+    mentions: tuple[tuple[int, int], ...]  # the sentences that refer to it
+
+
 class AnswerView(ResponseModel):
     """An answer as a person reads it. `label` says what kind of answer it is, where that has to be said. One that no model
     wrote is its `extracts`, and `judged` is false; so is what came nearest. `remarks` are what no other field says."""
@@ -217,6 +235,7 @@ class AnswerView(ResponseModel):
     until: str | None
     left_out: LeftOut | None
     remarks: tuple[str, ...]
+    figures: tuple[FigureView, ...]  # that can be shown, whose captions are cited or that cited words refer to
 
 
 class EvidenceView(ResponseModel):
@@ -439,6 +458,30 @@ def answer_view(
         stopped=render.why_ended(given),
         unread=tuple(file_name(uri) for uri in given.unread),
         remarks=tuple(render.notes(given)),
+        figures=_figures(cited, library),
+    )
+
+
+def _figures(cited: citations.Cited, library: Library) -> tuple[FigureView, ...]:
+    """The figures that what is cited is about, each once."""
+    found: dict[tuple[str, int], FigureView] = {}
+    for quote in (each.quote for each in cited.values()):
+        source = library(quote.doc_id)
+        for view in figure_views(referred_to(source, quote.start, quote.end), source) if source else ():
+            if view.box:
+                found.setdefault((view.document, view.n), view)
+    return tuple(found.values())
+
+
+def figure_views(figures: Iterable[Figure], document: Document) -> tuple[FigureView, ...]:
+    return tuple(
+        FigureView.made_from(
+            each,
+            document=document.id,
+            n=document.figures.index(each) + 1,
+            caption=one_line(document.text[each.start : each.end]),
+        )
+        for each in figures
     )
 
 

@@ -16,7 +16,7 @@ from assay.core.codec import Texts, dumps, from_json, to_json
 from assay.core.events import DocumentEdited, DocumentMarked
 from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
-from assay.core.types import Document, Evidence, Section, Table, file_name, names_inside, page_at
+from assay.core.types import Document, Evidence, Figure, Section, Table, file_name, names_inside, page_at
 from assay.store import fetched, place_lists
 from assay.store.database import Store
 from assay.store.dialect import Prepared, among, insert_new, one_of
@@ -223,7 +223,9 @@ def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
 
 # Built once: every claim that is checked fetches its cited documents.
 _WHOLE = "id base uri digest title authors date abstract sections pages kind language meta"
-_ONE_COLUMNS = (*(documents.c[name] for name in _WHOLE.split()), texts.c.text, texts.c.scan, tables.c.body)
+_ONE_COLUMNS = (
+    *(documents.c[name] for name in _WHOLE.split()), texts.c.text, texts.c.scan, tables.c.body, tables.c.figures
+)  # fmt: skip
 _ONE = Prepared(
     select(*_ONE_COLUMNS)
     .join(texts, texts.c.document == documents.c.id)
@@ -255,6 +257,7 @@ def _document(row: Mapping[str, Any]) -> Document:
     values["sections"] = tuple(from_json(Section, each) for each in row["sections"])
     values["abstract"] = values["abstract"] or None
     tables = (Table(start, end, tuple(columns), *rest) for start, end, columns, *rest in row["body"] or ())
+    values["figures"] = from_json(tuple[Figure, ...], row["figures"] or [])
     return Document(**values, tables=tuple(tables))  # the tables of older documents have no period
 
 
@@ -369,11 +372,12 @@ def put_pending(
 
 
 def _put_tables(connection: Connection, document: Document) -> None:
-    if not document.tables:
+    if not document.tables and not document.figures:
         return
     body = [astuple(each) for each in document.tables]
     labels = [(each.start, each.end, each.caption, each.labels) for each in table_labels(document)]
-    connection.execute(insert(tables).values(document=document.id, body=body, labels=labels))
+    figures = to_json(document.figures) or None
+    connection.execute(insert(tables).values(document=document.id, body=body, labels=labels, figures=figures))
 
 
 def update_pending(store: Store, document: Document, *, parser: str, warnings: Sequence[str]) -> None:

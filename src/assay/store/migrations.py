@@ -225,4 +225,5 @@ MIGRATIONS: Mapping[int, Migration] = {
             who VARCHAR NOT NULL, problem TEXT NOT NULL, expires VARCHAR NOT NULL, PRIMARY KEY (browser))""",
     ),
     13: _steps("ALTER TABLE texts ADD COLUMN scan TEXT DEFAULT '' NOT NULL"),
+    14: _steps("ALTER TABLE tables ADD COLUMN figures JSON"),
 }

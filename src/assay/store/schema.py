@@ -18,7 +18,7 @@ from sqlalchemy import (
 from sqlalchemy.types import JSON, BigInteger, Boolean, Float, Integer, LargeBinary, String, Text
 
 RIGHTS_RECORDED = "rights recorded"  # the fact since when each right has a record
-VERSION = 14  # of the whole workspace; raise it when an older Assay could no longer read the state
+VERSION = 15  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 Large = Integer().with_variant(BigInteger(), "postgresql")  # a number that 32 bits may not hold
 
@@ -113,12 +113,13 @@ texts = Table(  # the only copy of a document's text
     Column("scan", Text, nullable=False, default="", server_default=""),  # where the words are that OCR read
 )
 
-tables = Table(  # the tables of documents that have any: offsets into the text, as JSON
+tables = Table(  # the tables and figures of documents that have any: offsets into the text, as JSON
     "tables",
     schema,
     Column("document", String, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("body", JSON, nullable=False),
     Column("labels", JSON),  # the words of captions and row labels (`tables/labels.py`)
+    Column("figures", JSON),
 )
 
 leftovers = Table(  # documents whose rows must still be removed from the index

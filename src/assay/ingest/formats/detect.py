@@ -76,12 +76,13 @@ def read(data: bytes, name: str, limits: FileLimits) -> Parsed:
 def complete(parsed: Parsed, limits: FileLimits, name: str = "") -> Parsed:
     """Checks and metadata for every format: text within limits, title, authors, date, declared units and language."""
     from assay.ingest.declared_units import with_declared_units
+    from assay.ingest.figures import with_mentions
     from assay.ingest.metadata.fill import fill_metadata
 
     if not parsed.text.strip():
         raise Refused(Status.empty, "There is no text in it; check that this is the right file.")
     limits.check(characters=len(parsed.text), pages=len(parsed.pages))
-    filled = with_declared_units(fill_metadata(parsed, name))
+    filled = with_mentions(with_declared_units(fill_metadata(parsed, name)))
     return replace(filled, language=parsed.language or identify_language(parsed.text))
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from lxml.etree import _Element as Element
 
 from assay.core.printable import tidy_whitespace
+from assay.core.types import Figure
+from assay.ingest.figures import caption_name
 from assay.ingest.formats.archive import (
     CHARACTERS,
     SAME_COLOUR,
@@ -301,6 +303,7 @@ class _Reader:
     table_style: Style = field(default_factory=Style)
     title: str = ""
     in_list: bool = False
+    pictured: bool = False  # the paragraph before has a picture
     aside: list[Element] = field(default_factory=list)  # text boxes and notes found inside a paragraph
 
     def blocks(self, parent: Element) -> None:
@@ -324,8 +327,11 @@ class _Reader:
             if level and len(text) < 250:
                 self.out.heading(f"{label} {text}" if label not in {"", "-"} else text, level)
             else:
-                self.out.block(f"{label} {text}".lstrip(), "\n" if label and self.in_list else "\n\n")
+                start = self.out.block(f"{label} {text}".lstrip(), "\n" if label and self.in_list else "\n\n")
+                if (self.pictured or _has_picture(element)) and (name := caption_name(text)):
+                    self.out.figures.append(Figure(start, self.out.length, name))
             self.in_list = bool(label) and not level
+        self.pictured = _has_picture(element)
         self._write_aside()
 
     def _labelled(self, paragraph: Element, style: Style) -> tuple[str, str]:
@@ -458,6 +464,10 @@ def _hidden_row(row: Element) -> str:
         return VANISHED
     height = child(looks, "trHeight")
     return CUT_OFF if attribute(height, "hRule") == "exact" and _count(height, 100) <= 20 else ""
+
+
+def _has_picture(paragraph: Element) -> bool:
+    return paragraph.find(".//{*}blip") is not None
 
 
 def _hidden_drawing(drawing: Element) -> str:

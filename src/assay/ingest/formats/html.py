@@ -10,14 +10,17 @@ import email
 import json
 import logging
 import re
+from dataclasses import replace
 from html import escape
 from typing import Any
 
 from lxml.etree import tostring
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from assay.core.printable import tidy_whitespace
+from assay.ingest.figures import find_captions
 from assay.ingest.formats.html_hidden import Pruned, remove_hidden
-from assay.ingest.formats.html_text import limit_depth, remove_permalinks, write_tree
+from assay.ingest.formats.html_text import BLANKS, limit_depth, remove_permalinks, write_tree
 from assay.ingest.formats.text import TextBuilder, decode
 from assay.ingest.metadata.file_fields import parse_authors, parse_date, plausible_title
 from assay.ingest.parsed import FileLimits, Parsed
@@ -59,14 +62,31 @@ def parse_page(source: str, limits: FileLimits) -> Parsed:
     remove_permalinks(tree)
     facts = _facts(tree)
     pruned = remove_hidden(tree)
+    captions = _captions(tree)
     out = _written(tree.body, limits)
     if _SHORT < out.length < _LONG and pruned.depth <= _DEEP and has_surroundings(tree, out.length):
         out = _main(tree, out)
     _report(pruned, out)
-    return out.parsed(
+    parsed = out.parsed(
         **facts,
         empty="The page shows no text of its own; it is filled in by scripts: save it from a browser, or print it to PDF.",
     )
+    return replace(parsed, figures=find_captions(parsed.text, captions))
+
+
+def _captions(tree: LexborHTMLParser) -> list[str]:
+    """The captions of pictures. Where a picture has none, what it says in place of itself becomes one."""
+    found: list[str] = []
+    for figure in tree.css("figure"):
+        picture, caption = figure.css_first("img, svg, picture, canvas"), figure.css_first("figcaption")
+        if picture is None or figure.css_first("table, figure figure") is not None:
+            continue
+        if caption is None and (said := tidy_whitespace(picture.attributes.get("alt") or "")):
+            picture.insert_after(said)
+            found.append(said)
+        elif caption is not None:
+            found.append(tidy_whitespace(BLANKS.sub(" ", caption.text())))
+    return found
 
 
 def write_visible(source: str, out: TextBuilder, below: int = 0) -> None:

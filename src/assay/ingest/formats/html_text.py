@@ -29,7 +29,7 @@ _SKIPPED = frozenset(
 )
 _INDENTS = {"li": 2, "dd": 4}  # so that what belongs to an item or a term is seen to be below it
 _WIDEST = 24
-_BLANKS = re.compile(r"[ \t\n\r\f]+")
+BLANKS = re.compile(r"[ \t\n\r\f]+")
 
 
 def walk(root: LexborNode, enter: Callable[[LexborNode], bool], leave: Callable[[LexborNode], object]) -> None:
@@ -73,7 +73,7 @@ class _HtmlWriter:
         tag = node.tag
         if tag == "-text":
             text = node.text_content or ""
-            self.inline.append(text if self.pre else _BLANKS.sub(" ", text))
+            self.inline.append(text if self.pre else BLANKS.sub(" ", text))
             return False
         if tag in _SKIPPED or tag is None or tag.startswith(("-comment", "!")):
             return False

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.core.printable import clean_text, tidy_whitespace
-from assay.core.types import Section, Table
+from assay.core.types import Figure, Section, Table
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status, describe_hidden, hidden_meta
 
 
@@ -28,6 +28,7 @@ class TextBuilder:
     pages: list[int] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
     hidden: list[HiddenText] = field(default_factory=list)
     unsaid: int = 0  # up to so many hidden words there is no warning
 
@@ -88,7 +89,8 @@ class TextBuilder:
             self.warn(describe_hidden(self.hidden))
         return Parsed(
             text, self.kind, sections=tuple(self.sections), pages=tuple(self.pages) or (0,), tables=tuple(self.tables),
-            meta={**(meta or {}), **hidden_meta(self.hidden)}, warnings=tuple(self.warnings), **facts,
+            figures=tuple(self.figures), meta={**(meta or {}), **hidden_meta(self.hidden)}, warnings=tuple(self.warnings),
+            **facts,
         )  # fmt: skip
 
     def _append(self, text: str) -> None:

@@ -93,6 +93,7 @@ class PdfText:
     front: tuple[FrontLine, ...]
     tables: tuple[Table, ...] = ()
     seams: tuple[int, ...] = ()  # where it is uncertain that the text goes on
+    lines: tuple[PlacedLine, ...] = ()
 
 
 def build_text(
@@ -143,7 +144,7 @@ def build_text(
     offsets = offsets or [0]
     offsets[0] = 0
     text, tables = "".join(out.parts), find_tables(placed)
-    return PdfText(text, out.words, tuple(offsets), tuple(sections), tuple(front), tables, tuple(seams))
+    return PdfText(text, out.words, tuple(offsets), tuple(sections), tuple(front), tables, tuple(seams), tuple(placed))
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pypdfium2.raw as raw
 
+from assay.ingest.figures import names_figure
 from assay.ingest.parsed import HiddenText
 from assay.ingest.pdf.c_functions import Box, PageFrame, PdfFunctions, TextStyle, page_frame
 from assay.ingest.pdf.unseen import SCAN, Survey, Surveyor, WordsOnPage, find_unseen
@@ -23,6 +25,7 @@ SOFT_BREAK = "\ufffe"  # the engine's mark for a hyphen at the end of a line; in
 WORD = re.compile(rf"[^\s\x00{SOFT_BREAK}]+{SOFT_BREAK}?")
 LAM_ALEF = re.compile("[اأإآ]ل")
 MOST_OBJECTS = 1500  # on a page that is searched for shapes
+WHOLE = 0.9  # of the width and the height of a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class PageContent:
     unmapped: int = 0  # glyphs without a mapping to characters
     picture: bool = False  # an image fills most of the page
     shapes: tuple[Box, ...] = ()  # pictures and frames, but no lines, and nothing as large as the page
+    drawn: tuple[Box, ...] = ()  # everything but text, of a page that names a figure
 
 
 def read_characters(engine: PdfFunctions, text_page: int, handle: Any, count: int) -> str:
@@ -157,6 +161,7 @@ def _sheet(
         unmapped=text.count("\0"),
         picture=len(words) < 40 and survey.pictured(frame) > SCAN,
         shapes=_shapes(survey, frame),
+        drawn=_drawn(survey, frame) if names_figure(text) else (),
     )
 
 
@@ -168,6 +173,22 @@ def _shapes(survey: Survey, frame: PageFrame) -> tuple[Box, ...]:
     width, height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
     solid = (width > 20) & (height > 20) & (width * height < 0.3 * frame.size[0] * frame.size[1])
     return tuple(map(tuple, boxes[solid].tolist()))
+
+
+def _drawn(survey: Survey, frame: PageFrame) -> tuple[Box, ...]:
+    """What is drawn on a page; of what fills it, what it is made of."""
+    width, height = frame.size
+
+    def shown(found: Sequence[Box]) -> np.ndarray:
+        boxes = frame.shown(np.array(found, dtype=np.float32)) if found else np.zeros((0, 4), dtype=np.float32)
+        on_page = (boxes[:, 0] < width) & (boxes[:, 2] > 0) & (boxes[:, 1] < height) & (boxes[:, 3] > 0)
+        fills = (boxes[:, 2] - boxes[:, 0] > WHOLE * width) & (boxes[:, 3] - boxes[:, 1] > WHOLE * height)
+        return boxes[on_page & ~fills]
+
+    boxes = shown(survey.outlines)
+    if len(boxes) < len(survey.outlines):
+        boxes = np.concatenate([boxes, shown([paint.box for paint in survey.paints])])
+    return tuple(map(tuple, np.unique(np.round(boxes), axis=0).tolist()))
 
 
 def _ligatures_in_order(engine: PdfFunctions, text_page: int, text: str) -> str:

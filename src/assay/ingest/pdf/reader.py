@@ -27,6 +27,7 @@ from assay.ingest.metadata.fill import read_front_page
 from assay.ingest.parsed import FileLimits, HiddenText, PageBox, Parsed, Refused, Status
 from assay.ingest.pdf.build_text import PdfText, build_text, fold_title
 from assay.ingest.pdf.c_functions import PdfFunctions, page_frame
+from assay.ingest.pdf.figures import find_figures
 from assay.ingest.pdf.layout import TextRun, order_lines, rotated_lines, rows_of, split_runs
 from assay.ingest.pdf.page import PageContent, PdfWord, read_page
 from assay.ingest.pdf.picture import is_picture, open_picture
@@ -47,6 +48,8 @@ FEW_WORDS = 12  # an image with fewer words beside it is an image of a page
 MOST_PIXELS = 40_000_000  # of an image for OCR
 SEEN_SIDE = 2000  # pixels of the longer side of a page that RapidOCR is shown
 SHOWN_PIXELS = 12_000_000  # of an image that is shown: a page of the maximum width, and four times as high
+WHOLE_PAGE = (0.0, 0.0, 1.0, 1.0)
+LARGEST_SCALE = 3.0  # pixels per point of a part of a page
 ENOUGH = 12  # pages; in longer documents only those around a span are read
 AROUND = 2  # pages before and after it
 SLACK = 300  # characters by which the start of a page may differ: a running head and foot
@@ -104,6 +107,7 @@ def parse(data: bytes, name: str, limits: FileLimits, seen: Sequence[SeenPage] =
         tables=marked_tables(built.tables, places),
         unread=tuple(number + 1 for number in reading.pictures),
         scan=places,
+        figures=find_figures(built.text, built.lines, reading.sheets),
     )
 
 
@@ -368,16 +372,24 @@ class OpenPdf:
             pixels = shown.render(scale=cast(Any, scale), rev_byteorder=True, prefer_bgrx=False).to_numpy()
             return recognise(pixels[:, :, :3], page, width, height)
 
-    def page_image(self, data: bytes, page: int, scale: float = 0.0, width: int = 0) -> bytes:
-        """A page, counted from 1, as a PNG: of this width or with `scale` pixels per point, fewer if it would have too many."""
+    def page_image(
+        self, data: bytes, page: int, scale: float = 0.0, width: int = 0, box: Sequence[float] = WHOLE_PAGE
+    ) -> bytes:
+        """A page, counted from 1, or a part of it, as a PNG: of this width or with `scale` pixels per point, fewer if it would
+        have too many. `width` is also the most that a part is high."""
         document = self.opened(data)
         if not 1 <= page <= len(document):
             raise Refused(Status.unreadable, f"It has {len(document)} pages; there is no page {page}.")
         with closing(document[page - 1]) as shown:
-            across, down = (max(size, 1.0) for size in shown.get_size())
+            wide, high = shown.get_size()
+            x0, y0, x1, y1 = box
+            across, down = max((x1 - x0) * wide, 1.0), max((y1 - y0) * high, 1.0)
             most = SHOWN_PIXELS if width else MOST_PIXELS
             scale = min(width / across if width else scale, (most / (across * down)) ** 0.5)
-            pixels = shown.render(scale=cast(Any, scale), rev_byteorder=True, prefer_bgrx=False).to_numpy()
+            if box != WHOLE_PAGE:
+                scale = min(scale, width / down, LARGEST_SCALE)
+            cut = (x0 * wide, (1 - y1) * high, (1 - x1) * wide, y0 * high)
+            pixels = shown.render(scale=cast(Any, scale), crop=cut, rev_byteorder=True, prefer_bgrx=False).to_numpy()
             return encode_png(np.ascontiguousarray(pixels[:, :, :3]))
 
     def boxes(

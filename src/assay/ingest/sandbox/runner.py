@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from assay.core.codec import digest, from_json, to_json
 from assay.core.errors import UserError
+from assay.core.figures import check_figures
 from assay.core.formats import format_of_suffix
 from assay.core.tables import check_tables
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
@@ -41,6 +42,7 @@ NO_PROCESS = "parsers cannot be started in a process of their own"
 PROBE_SECONDS = 30.0
 DRAWN_AT_ONCE = 2  # pages
 T = TypeVar("T")
+Box = tuple[float, float, float, float]
 
 
 class Sandbox:
@@ -108,10 +110,18 @@ class Sandbox:
         )
 
     async def page_image(
-        self, source: Path | bytes, page: int, *, scale: float = 0.0, width: int = 0, owner: str = ""
+        self,
+        source: Path | bytes,
+        page: int,
+        *,
+        scale: float = 0.0,
+        width: int = 0,
+        owner: str = "",
+        box: Box | None = None,
     ) -> bytes | Unreadable:
-        """A page of a PDF, counted from 1, as a PNG: `width` pixels wide, or with `scale` pixels per point."""
-        which = {"page": page, "scale": scale, "width": width}
+        """A page of a PDF, counted from 1, or the part of it in a box, as a PNG: `width` pixels wide, or with `scale` pixels
+        per point."""
+        which = {"page": page, "scale": scale, "width": width} | ({"box": box} if box else {})
         return await self._in_thread(
             lambda job: self._ask(job, source, "page_image", which, lambda _, blob: blob, owner)
         )
@@ -217,8 +227,10 @@ class PageImages:
     def __init__(self, limits: FileLimits) -> None:
         self._drawing, self._locating = Sandbox(limits, workers=DRAWN_AT_ONCE), Sandbox(limits)
 
-    async def page_image(self, original: Path, page: int, width: int, owner: str = "") -> bytes | Unreadable:
-        return await self._drawing.page_image(original, page, width=width, owner=owner)
+    async def page_image(
+        self, original: Path, page: int, width: int, owner: str = "", box: Box | None = None
+    ) -> bytes | Unreadable:
+        return await self._drawing.page_image(original, page, width=width, owner=owner, box=box)
 
     async def boxes(
         self, original: Path, start: int, end: int, words: str = "", pages: Sequence[int] = (), owner: str = ""
@@ -316,4 +328,5 @@ def validate_parsed(found: Any, limits: FileLimits) -> Parsed:
         raise ValueError("offsets that point outside the text")
     check_tables(parsed.tables, size)
     check_scan(parsed.scan, size, len(pages))
+    check_figures(parsed.figures, size, len(pages))
     return parsed

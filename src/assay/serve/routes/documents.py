@@ -24,6 +24,7 @@ from assay.ingest.parsed import PageBox, is_unread
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.serve import schemas
 from assay.serve.background import asks
+from assay.serve.run_views import FigureView, figure_views
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.upload_worker import change_base
 from assay.tables.parts import MOST_ROWS, Block, Span, TablePart, blocks_after, blocks_around, blocks_before, table_part
@@ -80,6 +81,7 @@ class DocumentView(DocumentSummary):
     page_starts: tuple[int, ...]  # the offset at which each page begins; empty without pages
     pictures: bool  # whether pages can be shown as images
     tables: tuple[DocumentTableView, ...]
+    figures: tuple[FigureView, ...]
 
 
 class DocumentState(StrEnum):
@@ -359,6 +361,7 @@ def one_document(document: schemas.PathId, workspace: CurrentWorkspace) -> Docum
         tables=tuple(
             DocumentTableView.made_from(each, rows=len(row_spans(each))) for each in (found.tables if found else ())
         ),
+        figures=figure_views(found.figures, found) if found else (),
         sections=tuple({"title": each.title, "level": each.level, "start": each.start} for each in head.sections),
         page_starts=head.pages if head.entry.pages else (),
         pictures=format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest),
@@ -535,6 +538,34 @@ async def page_of(
         raise Missing(f"Document {document!r} has no pages that can be shown. Its text can.")
     picture = await server.pages.picture(head.entry.base, head.entry.digest, workspace.context.blobs, n, width)
     return Response(picture, media_type="image/png")  # not stored: it must not outlive the right to see it
+
+
+@documents_router.get(
+    "/{document}/figures/{n}",
+    response_class=Response,
+    responses={
+        200: {
+            "content": {"image/png": {"schema": {"type": "string", "format": "binary"}}},
+            "description": "The figure.",
+        }
+    },
+)
+async def figure_of(
+    document: schemas.PathId,
+    n: Annotated[int, Path(ge=1, le=100_000)],
+    workspace: CurrentWorkspace,
+    server: CurrentServer,
+    width: Annotated[int, Query(ge=200, le=2400, description="Pixels.")] = 800,
+) -> Response:
+    """A figure of a PDF as a picture: the nth of the document, cut out of its page."""
+    head, has_pages = await asyncio.to_thread(_head, workspace, document)
+    found = await asyncio.to_thread(workspace.documents.get, document) if has_pages else None
+    figure = found.figures[n - 1] if found and n <= len(found.figures) else None
+    if figure is None or figure.box is None:
+        raise Missing(f"Document {document!r} has no figure {n} that can be shown.")
+    entry, blobs = head.entry, workspace.context.blobs
+    picture = await server.pages.picture(entry.base, entry.digest, blobs, figure.page, width, figure.box)
+    return Response(picture, media_type="image/png")  # not stored, as a page
 
 
 @documents_router.get("/{document}/boxes")

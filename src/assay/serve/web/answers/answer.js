@@ -2,6 +2,7 @@
 
 import { citeButton, flaggedNote, quotedWords, verdictMark, VERDICTS } from "./citations.js";
 import { opensDetails } from "./claim_details.js";
+import { at, query } from "../lib/api.js";
 import { add, count, dotted, el, oneLine, plural } from "../lib/dom.js";
 import { editedMark, reviewedBy } from "./review_status.js";
 import { recheckView } from "./recheck.js";
@@ -37,11 +38,35 @@ export function answerBody(/** @type {AnswerView} */ answer, /** @type {Context}
     answer.judged ? tally(claims) : stated(claims, cited, context),
     near(answer, cited, context),
     ...answer.extracts.map((extract) => extractView(extract, cited, context)),
+    ...answer.figures.map((figure) => figureView(figure, context)),
     answer.conflicts.length ? conflicts(answer, cited, context) : null,
     beside(answer),
     searched(answer),
     answer.citations.length ? sources(answer, cited, context) : null,
   );
+}
+
+/** A figure that the answer is about, cut out of its page. Pressed, its document opens at the caption. */
+function figureView(/** @type {FigureView} */ figure, /** @type {Context} */ context) {
+  const name = figure.name || "Figure";
+  const picture = el("img", {
+    alt: oneLine(figure.caption),
+    loading: "lazy",
+    decoding: "async",
+    src: query(at("api", "documents", figure.document, "figures", String(figure.n)), { width: 1200 }),
+  });
+  const node = el(
+    "figure",
+    { class: "cited-figure" },
+    el(
+      "button",
+      { type: "button", "aria-label": `${name}, page ${figure.page}. Open the page`, on: { click: (event) => context.openDocument(figure, event.currentTarget) } },
+      picture,
+    ),
+    el("figcaption", { class: "small muted", dir: "auto" }, dotted(oneLine(figure.caption), `page ${figure.page}`)),
+  );
+  picture.addEventListener("error", () => node.remove());
+  return node;
 }
 
 function label(/** @type {AnswerView} */ answer) {
