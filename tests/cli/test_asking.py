@@ -271,7 +271,10 @@ def test_an_endpoint_elsewhere_is_asked_about_once(noted: Workspace, typed: Type
     refused = typed("ask", QUESTION)
     assert refused.code == 2 and "assay config agree models.example" in refused.err
     declined = typed("ask", QUESTION, keys="n\n")
-    assert declined.code == 2 and "your questions, and the passages found for them, to be read by big" in declined.err
+    assert (
+        declined.code == 2
+        and "your questions, and the passages found for them, figures included, to be read by big" in declined.err
+    )
     assert not facts.agreed(noted.store, "models.example")
     assert typed("ask", "Where is orpiment ground?", "--no-model", "-q", keys="").code in (0, 3)
 

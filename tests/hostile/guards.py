@@ -44,7 +44,22 @@ PROVIDER = "tests/serve/test_sign_in_with_a_provider.py"
 REPETITION = "tests/answer/test_repetition.py"
 SYNTHESIS = "tests/synthesis"
 FLUSHES = "tests/agent/test_group_commit.py"
+FIGURES = "tests/agent/test_reading_figures.py"
 GUARDS = (
+    Guard(
+        "what a model reads from a picture holds only if its judge was shown the picture",
+        "answer/checking/judge.py",
+        "unsupported(each, UNSEEN) if each.figure and each.figure not in seen else each",
+        "each",
+        f"{FIGURES}::test_what_a_blind_judge_supports_of_a_picture_is_not_delivered",
+    ),
+    Guard(
+        "no claim from a picture is delivered that no judge of this run was shown",
+        "answer/compose.py",
+        "if claim.figure and claim.figure not in guard.judged_by_sight:",
+        "if False:",
+        f"{FIGURES}::test_an_answer_whose_judge_was_shown_no_picture_has_a_fault",
+    ),
     Guard(
         "a sync reaches the addresses in the settings alone",
         "ingest/places/__init__.py",

@@ -18,6 +18,7 @@ from assay.models.capability import (
     follows_json_mode,
     follows_schema,
     probe,
+    sees,
 )
 from assay.models.endpoint import ChatEndpoint
 from assay.models.llm import Prompt, Reply, ToolCall
@@ -175,3 +176,25 @@ def test_what_was_found_is_said_with_what_it_means(found: Capability, said: tupl
     lines = describe_capability(found)
     assert len(lines) == 3
     assert all(words in line for words, line in zip(said, lines, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("said", "sees_them"),
+    [
+        (chats("From top to bottom: green, red, yellow and blue."), True),
+        (chats("Green\nRed\nYellow\nBlue"), True),
+        (chats("Red, green, yellow, blue"), False),
+        (chats("I cannot see pictures."), False),
+        (chats("green"), False),
+        (says({"error": {"message": "this model does not support image input"}}, 400), False),
+    ],
+)
+async def test_only_a_model_that_names_the_stripes_sees_pictures(loopback: Loopback, said: bytes, sees_them: bool):
+    def answer(seen: Any, n: int) -> bytes:
+        return said if isinstance(seen.json["messages"][0]["content"], list) else chats("Yes.")
+
+    loopback.answer = answer
+    assert await sees(ChatEndpoint(loopback.url, "m", sleep=Naps()), 20) is sees_them
+    parts = loopback.seen[0].json["messages"][0]["content"]
+    assert [part["type"] for part in parts] == ["text", "text", "image_url", "text"]
+    assert parts[2]["image_url"]["url"].startswith("data:image/png;base64,iVBOR")

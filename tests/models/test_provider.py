@@ -13,13 +13,21 @@ import pytest
 from loopback import Naps
 
 from assay.core.errors import Late, ModelError, TooLong, UserError
-from assay.models.llm import Message, Prompt, ToolSpec
-from assay.models.provider import ProviderModel, request_parameters
+from assay.core.types import Picture
+from assay.models.llm import Message, Prompt, ShownPicture, ToolSpec
+from assay.models.provider import ProviderModel, messages_of, request_parameters
 
 pytest.importorskip("pydantic_ai")  # an extra
 
 from pydantic_ai import exceptions
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
@@ -263,3 +271,11 @@ def test_nothing_is_loaded_before_the_first_request():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_pictures_are_parts_of_the_first_message_of_the_user():
+    shown = ShownPicture(Picture("d", 1, (0.0, 0.0, 1.0, 1.0), "Figure 1", ""), "before", "after", b"png")
+    messages = (Message("system", "a"), Message("user", "b"), Message("assistant", "c"), Message("user", "d"))
+    first, _, last = messages_of(Prompt(messages, pictures=(shown,)))
+    parts = [getattr(part, "content", None) for part in (*first.parts, *last.parts)]
+    assert parts == ["a", ["b", "before", BinaryContent(b"png", media_type="image/png"), "after"], "d"]

@@ -16,22 +16,26 @@ from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS
 from assay.answer.claims import Sources
 from assay.answer.weigh import Assessor, BatchLimits
+from assay.core.codec import digest
 from assay.core.events import Event, Mode, ModelReplied, Narrowed, Stopped, StopReason, Withheld
+from assay.core.figures import captioned
 from assay.core.run import Run
-from assay.core.types import Answer, Document, Passage
+from assay.core.types import Answer, Document, Figure, Passage, Picture
 from assay.index.hop_ranking import HopSettings
 from assay.language.glossary import Glossary, load_glossary
 from assay.models.ask import UNKNOWN_WINDOW, ask
-from assay.models.cost import fit_to_tokens
-from assay.models.llm import Heard, Role
+from assay.models.cost import PICTURE, fit_to_tokens
+from assay.models.llm import Heard, Role, ShownPicture
 from assay.models.meter import ConnectedModel, Meter, NoReply
-from assay.prompts import fence_mark
+from assay.prompts import fence, fence_mark
 from assay.tables.cells import PassageTables, passage_tables
 
 ROUNDS = {Mode.quick: 3, Mode.balanced: 5, Mode.thorough: 10}
 SET_ROUNDS = {Mode.quick: 3, Mode.balanced: 8, Mode.thorough: 16}  # of a whole set: reading takes rounds
 AT_ONCE = 8  # tasks that run concurrently
 TITLE = 48  # tokens of a title before its date
+MOST_PICTURES = 4  # in one request
+PICTURED = 3  # the share of a window that pictures may take
 BARREN = 2  # consecutive rounds without anything new
 
 
@@ -83,6 +87,7 @@ class Limits:
         return len(last) == BARREN and not any(last)
 
 
+Place = tuple[str, int, tuple[float, float, float, float]]  # a document, a page and a box
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
 
@@ -156,6 +161,11 @@ class Log:
         return self._replies.get(request)
 
 
+async def no_crop(document: Document, figure: Figure) -> bytes | None:
+    """Where no originals are."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """The dependencies of a run. `record` persists an event and returns the extended run; without a meter everything is
@@ -182,13 +192,23 @@ class RunContext:
     marks_disagreement: bool = False  # a claim on which two judgements differ is delivered with a mark, not dropped
     current: Callable[[Run], Run] = lambda run: run  # the run as its person may see it now
     flushed: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0)  # returns when all that was recorded is on disk
+    crop: Callable[[Document, Figure], Awaitable[bytes | None]] = no_crop  # a figure as a picture, within the scope
+    shown_before: Mapping[Place, Picture] = field(default_factory=dict)  # of a run that is replayed
     _titles: dict[str, str] = field(default_factory=dict)
     _dates: dict[str, str] = field(default_factory=dict)
     _tables: dict[str, PassageTables | None] = field(default_factory=dict)
+    _crops: dict[Place, tuple[Picture, bytes]] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Drop cached document lookups: some documents may no longer be readable."""
-        for known in (self._titles, self._dates, self._tables, self.tool_context.seen, self.tool_context.searched):
+        for known in (
+            self._titles,
+            self._dates,
+            self._tables,
+            self._crops,
+            self.tool_context.seen,
+            self.tool_context.searched,
+        ):
             known.clear()
 
     def _models(self, role: Role) -> Sequence[ConnectedModel]:
@@ -220,6 +240,7 @@ class RunContext:
         documents: Sequence[str] = (),
         max_tokens: int = 1024,
         heard: Heard | None = None,
+        pictures: Sequence[ShownPicture] = (),
     ) -> tuple[T, str] | NoReply:
         """Ask a model for a value of this type. `check` says what is wrong with it. Only for runs that have a model."""
         assert self.meter is not None, "a run without a model asks none"
@@ -234,7 +255,32 @@ class RunContext:
             documents=documents,
             max_tokens=max_tokens,
             heard=heard,
+            pictures=pictures,
         )
+
+    async def pictures(self, role: Role, run: Run, passages: Iterable[tuple[str, Passage]]) -> dict[str, ShownPicture]:
+        """The pictures of the figures whose captions are among these passages, by the names that the passages are shown
+        under: the first ones, as many as fit a part of the window, if all models of this role take pictures."""
+        models = self._models(role)
+        most = min(MOST_PICTURES, self.window(role) // PICTURED // PICTURE)
+        found: dict[str, ShownPicture] = {}
+        for name, passage in passages if models and all(each.role_model.images for each in models) else ():
+            document = self.document(passage.doc_id)
+            for figure in captioned(document, passage.start, passage.end)[:1] if document else ():
+                made = await self._picture(document, figure) if document and figure.box else None
+                if made is not None and len(found) < most:
+                    before, _, after = fence(mark(run), f"picture of {name}, {made[0].place}", "").split("\n")
+                    found[name] = ShownPicture(made[0], before, after, made[1])
+        return found
+
+    async def _picture(self, document: Document, figure: Figure) -> tuple[Picture, bytes] | None:
+        """A figure as it is shown; of one that cannot be drawn any more, what a replayed run recorded."""
+        assert figure.box is not None
+        place = document.id, figure.page, figure.box
+        if place not in self._crops and (png := await self.crop(document, figure)) is not None:
+            self._crops[place] = Picture(*place, figure.name, digest(png)), png
+        known = self.shown_before.get(place)
+        return self._crops.get(place) or ((known, b"") if known else None)
 
     def titles(self, run: Run) -> dict[str, str]:
         """Titles of the found documents, by id; cached, since the loop asks at every step."""

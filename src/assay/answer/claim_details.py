@@ -18,6 +18,7 @@ BASIS_TEXT = {each: each.value for each in Basis} | {
     Basis.table: "from a table",
     Basis.catalogue: "from the catalogue",
     Basis.scan: "from a scan, read by OCR and not proven",
+    Basis.figure: "read from a figure by the model",
 }
 DERIVED = {
     Derivation.cell: Basis.table,
@@ -63,6 +64,8 @@ def basis(claim: Claim, *, opinion: bool = False) -> Basis:
         return Basis.opinion
     if claim.quote is not None:
         return Basis.quotation
+    if claim.figure is not None:
+        return Basis.figure
     if claim.working is not None:
         return Basis.statement if claim.working.unproven else working.basis(claim.working)
     if claim.derived is None:
@@ -128,6 +131,7 @@ def claim_lines(claim: Claim, basis: Basis, by: str, working: ShownWorking | Non
     return [
         f"{BASIS_TEXT[basis]}{f', judged by {by}' if by else ''}",
         *filter(None, [dispute(claim)]),
+        *([f"figure: {claim.figure.place}"] if claim.figure else []),
         *(f"cell: {each}" for each in cell_lines(claim)),
         *(f"words: “{one_line(each.text)}”" for each in claim.carried_by if each.text),
         *(f"working: {each}" for each in (working.lines if working else ())),

@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
@@ -13,10 +13,24 @@ from assay.answer.checking.judge import Documents, sources_of, verify
 from assay.answer.claims import ROW, accept_gap, known_words
 from assay.answer.extracts import FOUND
 from assay.core.events import BUDGETS, RULES, Claimed, Described, Drafted, Judged, Route, StopReason, Task, fallbacks
+from assay.core.figures import captioned, referred_to
 from assay.core.run import Run
-from assay.core.types import Answer, Block, Claim, Conflict, Derivation, Evidence, Examined, Outcome, Shape, Verdict
+from assay.core.types import (
+    Answer,
+    Block,
+    Claim,
+    Conflict,
+    Derivation,
+    Evidence,
+    Examined,
+    Outcome,
+    Picture,
+    Shape,
+    Verdict,
+)
 
 EXTRACTS = 7  # version of the decisions since which a draft by rule is extracts, with a probability
+MOST_UNSEEN = 3  # figures that an answer names as not read
 NEAR = 3  # quotations shown if nothing answers the question
 
 
@@ -87,8 +101,35 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
         examined=with_titles(run.examined, titles),
         usage=run.usage,
         rechecked=len(rechecked),
+        unseen=_unseen(run, keys, guard.document),
         fallen=tuple(claim.words for place, claim in enumerate(rechecked) if place not in good),
     )
+
+
+def _unseen(run: Run, cited: Collection[str], document: Documents) -> tuple[str, ...]:
+    """The figures that the answer is about, or the evidence if there is no whole answer, that no model was shown, and why:
+    `Figure 2 on page 5 was not read: the model does not take pictures`."""
+    shown = {(each.document, each.page, each.box) for reply in run.consulted.values() for each in reply.pictures}
+    sees = any(role_model.images for role_model in run.asked.seats)
+    found: dict[str, None] = {}
+    for each in sorted(run.evidence, key=lambda each: each.key not in cited):
+        source = document(each.passage.doc_id)
+        span = (each.quote.start, each.quote.end) if each.key in cited else (each.passage.start, each.passage.end)
+        own = captioned(source, each.passage.start, each.passage.end) if source else []
+        about = referred_to(source, *span) if source and each.key in cited and not sees else own
+        for figure in about if source else ():
+            if (each.passage.doc_id, figure.page, figure.box) not in shown:
+                where = f"{figure.name or 'A figure'}{f' on page {figure.page}' if figure.page else ''}"
+                found[f"{where} was not read: {_why_unseen(run, sees=sees, drawn=figure.box is not None)}"] = None
+    return tuple(found)[:MOST_UNSEEN]
+
+
+def _why_unseen(run: Run, *, sees: bool, drawn: bool) -> str:
+    if not run.asked.has_model:
+        return "without a model no picture is read"
+    if not sees:
+        return "the model does not take pictures"
+    return "there was no room for its picture" if drawn else "only figures of PDFs are shown to a model"
 
 
 def with_titles(examined: Examined | None, titles: Mapping[str, str]) -> Examined | None:
@@ -212,13 +253,15 @@ class DeliveryGuard:
     document: Documents
     passages: tuple[str, ...]  # everything found, kept as evidence or not
     verify: Callable[[Claim], Claim]  # by the judge's rules, once for equal claims
+    judged_by_sight: frozenset[Picture] = frozenset()  # the pictures that judges were shown
 
 
 def delivery_guard(run: Run, document: Documents) -> DeliveryGuard:
     passages = tuple(dict.fromkeys(found.passage.text for found in run.found))
     document = cache(document)
     verified = cache(lambda claim: verify(claim, run.evidence, document))
-    return DeliveryGuard(run.checked, run.evidence, document, passages, verified)
+    seen = frozenset(each for reply in run.consulted.values() if reply.prompt == "check" for each in reply.pictures)
+    return DeliveryGuard(run.checked, run.evidence, document, passages, verified, seen)
 
 
 def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
@@ -228,6 +271,8 @@ def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
         return f"“{claim.words}” was not found to be supported"
     if not claim.words.strip():
         return "a claim says nothing"
+    if claim.figure and claim.figure not in guard.judged_by_sight:
+        return f"“{claim.words}” is read from a figure that no judge was shown"
     again = guard.verify(claim)
     if again.verdict is Verdict.supported:
         return ""

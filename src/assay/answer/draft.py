@@ -18,7 +18,7 @@ from assay.answer.checking.repetition import quotation, quote_source, stands_in
 from assay.answer.claims import Sources, quotations
 from assay.core.events import Drafted
 from assay.core.printable import clean_text
-from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Quote, Shape, Working
+from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Picture, Quote, Shape, Working
 from assay.language.dates import with_weekday
 from assay.language.terms import content_terms
 from assay.models import replies
@@ -29,6 +29,9 @@ from assay.tables.cells import ROW_MARK
 
 BLOCKS, CLAIMS, CITES, OPERANDS, CELLS = 8, 24, 6, 40, 16  # most that a reply may contain
 LONGEST_FIELD = 200  # characters of a field of a cell
+
+
+NO_FIGURES: Mapping[str, Picture] = {}
 
 
 class Read(BaseModel, extra="forbid"):
@@ -66,6 +69,7 @@ class Stated(BaseModel, extra="forbid"):
     cites: list[str] = []
     calculation: Calculation | None = None
     cells: list[Cell] = []
+    picture: str = ""  # the key of the caption of the figure that it is read from
 
 
 class Part(BaseModel, extra="forbid"):
@@ -97,11 +101,15 @@ class Direct(BaseModel, extra="forbid"):
 # --- what the model is shown ----------------------------------------------------------------------------------------
 
 
-def schema(keys: Sequence[str], *, calculations: bool = True, cells: bool = False) -> dict[str, Any]:
-    """The JSON schema of a reply, in which only shown evidence can be cited."""
+def schema(
+    keys: Sequence[str], *, calculations: bool = True, cells: bool = False, figures: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The JSON schema of a reply, in which only shown evidence can be cited; `figures` are the keys of those whose pictures
+    are shown."""
     key = {"type": "string", "enum": list(keys)}
     more = {"calculation": calculation_schema(key)} if calculations else {}
     more |= {"cells": cells_schema(key)} if cells else {}
+    more |= {"picture": {"type": "string", "enum": ["", *figures]}} if figures else {}
     claim = object_schema(text={"type": "string"}, cites=list_schema(key, 1, CITES), **more)
     block = object_schema(heading={"type": "string"}, opinion={"type": "boolean"}, claims=list_schema(claim, 1, CLAIMS))
     disputed = object_schema(left=key, right=key, about={"type": "string"})
@@ -145,6 +153,7 @@ def build_prompt(
     calculations: bool = True,
     definitions: str = "",
     today: str = "",
+    pictures: bool = False,
 ) -> dict[str, str]:
     """The values of the prompt `write`, in at most `room` tokens: the question first, then as much evidence as fits."""
     asked = fit_to_tokens(" ".join(question.split()), max(room // 4, 16))
@@ -156,7 +165,10 @@ def build_prompt(
     notes += _note("An earlier draft said this, and it did not hold:", "objections", failed, mark)
     notes += f"Usual definitions, unless the question gives its own: {definitions}.\n" if definitions else ""
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
-    shown = _evidence(evidence, sources, mark, room, (asked, notes), calculations=calculations)
+    about = prompts.template("write_pictures") if pictures else ""
+    shown = _evidence(evidence, sources, mark, room, (asked, notes, about), calculations=calculations)
+    if about:
+        shown |= {"evidence": f"{about}\n{shown['evidence']}", "fields": f'{shown["fields"]}, "picture": ""'}
     return {"question": asked, "notes": notes, "today": with_weekday(today), **shown}
 
 
@@ -217,7 +229,15 @@ def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:
 # --- what it wrote --------------------------------------------------------------------------------------------------
 
 
-def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str, *, small: bool = False) -> Drafted:
+def read(
+    reply: Writing,
+    question: str,
+    evidence: Sequence[Evidence],
+    by: str,
+    *,
+    small: bool = False,
+    figures: Mapping[str, Picture] = NO_FIGURES,
+) -> Drafted:
     """The draft as claims that cite only this run's evidence; those of a small model are split into sentences. A gap or
     conflict is kept only if it states nothing of its own; a heading that does is a claim."""
     known = {each.key for each in evidence}
@@ -226,7 +246,7 @@ def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str, *
     for part in reply.blocks[:BLOCKS]:
         own: list[Claim] = []
         for stated in part.claims[:CLAIMS]:
-            sentences, strange = read_claim(stated, known, small=small)
+            sentences, strange = read_claim(stated, known, small=small, figures=figures)
             own += sentences
             stray += strange
         first = {claim.text: claim for claim in reversed(own)}
@@ -306,11 +326,18 @@ def _quoted(claim: Claim, evidence: Sequence[Evidence]) -> Claim:
 
 
 def read_claim(
-    stated: Stated, known: Collection[str], *, small: bool = False
+    stated: Stated, known: Collection[str], *, small: bool = False, figures: Mapping[str, Picture] = NO_FIGURES
 ) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
     """One written claim, in sentences if its writer is small, and the keys that were removed from it. Its calculation and
     its cells belong to the first sentence that states the result, or to the last."""
     sentences, stray = claims.split_claims(ROW_MARK.sub("", stated.text), stated.cites, known, whole=not small)
+    if figure := figures.get(
+        stated.picture.strip().lower()
+    ):  # every sentence of it: which one it is read from is unknown
+        key = stated.picture.strip().lower()
+        return tuple(
+            replace(each, cites=tuple(dict.fromkeys((*each.cites, key))), figure=figure) for each in sentences
+        ), stray
     result = stated.calculation.result.strip(" %$€£") if stated.calculation else ""
     place = next((at for at, claim in enumerate(sentences) if result and result in claim.text), len(sentences) - 1)
     return tuple(

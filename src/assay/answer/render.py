@@ -116,7 +116,11 @@ DISPUTED_WARNING = "(two judgements differ)"
 
 def warnings(claim: Claim, cited: Cited) -> str:
     """What a reader has to know of a claim without opening it; mostly empty."""
-    warnings = (FLAGGED_WARNING if rests_on_flagged(claim, cited) else "", DISPUTED_WARNING if claim.disputed else "")
+    warnings = (
+        f"(read from {claim.figure.place} by the model)" if claim.figure else "",
+        FLAGGED_WARNING if rests_on_flagged(claim, cited) else "",
+        DISPUTED_WARNING if claim.disputed else "",
+    )
     return " ".join(filter(None, warnings))
 
 
@@ -165,6 +169,7 @@ def notes(answer: Answer) -> list[str]:
         lines.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
     if answer.left_out and answer.left_out.documents:
         lines.append(answer.left_out.sentence)
+    lines += [f"{each}." for each in answer.unseen]
     if answer.rechecked:
         held = answer.rechecked - len(answer.fallen)
         lines.append(f"Judged again: {held} of {answer.rechecked} statements hold, on the words quoted under Sources.")

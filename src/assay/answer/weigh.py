@@ -184,14 +184,17 @@ def build_prompt(
     *,
     today: str = "",
     whole_set: bool = False,
+    pictures: bool = False,
 ) -> dict[str, str]:
     """The prompt's values. A passage that does not fit is cut at its end; its quotation is then located in the shown part.
     With `so_far`, the steps and the evidence of earlier rounds, the reply also says whether there is enough."""
+    judges = bool(so_far)
     labels = [
         f"P{place}, from {fit_to_tokens(titles.get(each.passage.doc_id, ''), LABEL)!r} "
         f"{shorten_path(each.passage.heading, LABEL)}{context_label(each.passage)}"
         for place, each in enumerate(batch, 1)
     ]
+    so_far += prompts.template("weigh_pictures") + "\n" if pictures else ""
     taken = [question, question, so_far, *parts, *(fence(mark, label, "") for label in labels)]
     left = room - sum(map(estimate_tokens, taken)) - len(batch)
     own = max(40, fair_share([estimate_tokens(each.passage.text) for each in batch], left))
@@ -206,8 +209,8 @@ def build_prompt(
         else "",
         "passages": "\n\n".join(shown),
         "so_far": so_far,
-        "and_judge": ", and judge whether there is enough" if so_far else "",
-        "enough": f"{WITH_THESE}{judging_instructions(whole_set=whole_set)}" if so_far else "",
+        "and_judge": ", and judge whether there is enough" if judges else "",
+        "enough": f"{WITH_THESE}{judging_instructions(whole_set=whole_set)}" if judges else "",
     }
 
 

@@ -217,6 +217,8 @@ def _print_prompts(opened: Opened, recorded: Run, json: bool) -> typer.Exit:
         )
         for message in each.prompt.messages if each.prompt else ():
             typer.echo(plain(f"[{message.role}]\n{message.text}"))
+        for shown in each.prompt.pictures if each.prompt else ():
+            typer.echo(plain(f"[picture] {shown.before} {shown.picture.digest}"))
     return typer.Exit(0 if all(each.prompt for each in made.prompts) else 1)
 
 

@@ -88,6 +88,9 @@ class Settings(BaseModel):
     llm_prices: str = _set(
         "", "prices of models nobody lists, in USD per million tokens in/out: `my-model=0.5/1.5, other=0/0`"
     )
+    llm_pictures: Literal["auto", "no"] = _set(
+        "auto", "whether figures of PDFs are shown to models that take pictures; auto: where the endpoint turns out to"
+    )
     llm_general: bool = _set(
         True, "whether greetings and general knowledge may be answered without the documents, labelled so"
     )

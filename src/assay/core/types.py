@@ -263,6 +263,21 @@ class Derived:
     scanned: bool = omitted_when_empty(False)  # OCR read a cell that it starts from
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure as a model was shown it: its place and the digest of the picture, which is made again from the document."""
+
+    document: str
+    page: int
+    box: tuple[float, float, float, float]
+    name: str
+    digest: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.name or 'a figure'} on page {self.page}"
+
+
 class Basis(StrEnum):
     """What a claim rests on."""
 
@@ -272,6 +287,7 @@ class Basis(StrEnum):
     comparison = "comparison"  # an order of cited figures or dates
     table = "table"  # cells of a table, looked up by rule
     scan = "scan"  # cells that OCR read: not proven
+    figure = "figure"  # what a model read from a picture of it
     catalogue = "catalogue"  # titles, dates and authors of the documents
     statement = "statement"  # anything else
     opinion = "opinion"
@@ -351,6 +367,7 @@ class Claim:
     marks: tuple[Quote, ...] = omitted_when_empty(())  # of an extract, the words that answer
     objection: str = omitted_when_empty("")
     cells: tuple[ClaimedCell, ...] = omitted_when_empty(())
+    figure: Picture | None = omitted_when_empty(None)  # noqa: RUF009 from which a model read it
 
     @property
     def words(self) -> str:
@@ -453,6 +470,7 @@ class Answer:
     fallen: tuple[str, ...] = omitted_when_empty(())  # those of them that do not hold
     left_out: LeftOut | None = omitted_when_empty(None)  # noqa: RUF009 by the person's own limits
     probability: float | None = omitted_when_empty(None)
+    unseen: tuple[str, ...] = omitted_when_empty(())  # figures that no model was shown, and why
 
     @property
     def claims(self) -> tuple[Claim, ...]:

@@ -446,8 +446,12 @@ def bind_record(context: RunContext, recorded: Run, expected: Sequence[Event], h
         unread = given.unread
         context = replace(context, unreadable=lambda: unread)
     reasons, four_eyes = (own.reasons, own.four_eyes) if own else ((), False)
+    shown = {
+        (each.document, each.page, each.box): each for reply in recorded.consulted.values() for each in reply.pictures
+    }
     context = replace(
         context,
+        shown_before=shown,
         current=lambda run: run,
         oversees=lambda run, answer: reasons,
         cleared=lambda seal: own is None,
@@ -507,7 +511,7 @@ class _ReplayMeter(Meter):
         tokens: int = 0,
         heard: Heard | None = None,
     ) -> ModelReplied | NoReply:
-        self.made[request_digest(role, name, prompt)] = prompt
+        self.made[request_digest(role, name, prompt)] = prompt.without_pixels
         return await super().consult(connected, role, name, prompt, documents, tokens, heard)
 
 

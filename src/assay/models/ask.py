@@ -14,7 +14,7 @@ from assay.core.errors import ModelError, TooLong
 from assay.core.events import Fallback, ModelReplied, RoleModel
 from assay.models import replies
 from assay.models.cost import prompt_tokens
-from assay.models.llm import Form, Heard, Message, Prompt, Role, ToolSpec
+from assay.models.llm import Form, Heard, Message, Prompt, Role, ShownPicture, ToolSpec
 from assay.models.meter import ConnectedModel, Meter, NoReply, request_digest
 from assay.models.replies import ToolChoice, UnreadableReply
 
@@ -46,6 +46,7 @@ async def ask(
     documents: Sequence[str] = (),
     max_tokens: int = 1024,
     heard: Heard | None = None,
+    pictures: Sequence[ShownPicture] = (),
 ) -> tuple[T, str] | NoReply:
     """A value of type `kind` and its origin (`prompt@model`), or `NoReply` with the reason.
 
@@ -66,7 +67,8 @@ async def ask(
         return replies.read(kind, consulted.text)
 
     return await _first_that_answers(
-        meter, _Question(role, name, build_prompt, frame, value, check, tuple(documents), max_tokens, heard)
+        meter,
+        _Question(role, name, build_prompt, frame, value, check, tuple(documents), max_tokens, heard, tuple(pictures)),
     )
 
 
@@ -124,6 +126,7 @@ class _Question(Generic[V]):
     documents: tuple[str, ...]
     max_tokens: int
     heard: Heard | None = None
+    pictures: tuple[ShownPicture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +263,7 @@ def _assembled(talk: _Talk[Any], task: str, matter: str, faults: Sequence[_Fault
         tools=frame.tools,
         max_tokens=max(1, min(talk.max_tokens, window // (2 if faults else REPLY_SHARE))),
         temperature=talk.temperature,
+        pictures=talk.question.pictures,
     )
 
 

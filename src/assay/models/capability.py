@@ -6,13 +6,15 @@ An endpoint may accept a parameter and ignore it, so only a reply that could not
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from assay.core.errors import Late, ModelError
-from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
+from assay.core.types import Picture, omitted_when_empty
+from assay.models.llm import LLM, Message, Prompt, Reply, ShownPicture, ToolSpec
 
 DEFAULT_WINDOW = 8192
 SHORT, PATIENT = 60, 1500  # tokens of a reply; the second for models that reason before they answer
@@ -32,6 +34,7 @@ class Capability:
     window: int
     note: str = ""
     sure: bool = True
+    images: bool = omitted_when_empty(False)  # it sees pictures; found out when there is a figure to show
 
 
 @runtime_checkable
@@ -126,6 +129,44 @@ async def probe(llm: LLM, seconds: float) -> Capability:
     )
 
 
+_STRIPED = (
+    "iVBORw0KGgoAAAANSUhEUgAAAOAAAADgCAIAAACVT/22AAACqUlEQVR4nO3OMRFCQQBEsROGTtT9BiWggG3fFZmJgJzzPnCvfgBDP4ChH8DQD2"
+    "DoBzD0Axj6AQz9AIZ+AEM/gKEfwNAPYOgHMPQDGPoBDP0Ahn4AQz+AoR/A0A9g6Acw9AMY+gEM/QCGfgBDP4ChH8DQD2DoBzD0Axj6AQz9AIZ+"
+    "AEM/gKEfwNAPYOgHMPQDGPoBDP0Ahn4AQz+AoR/A0A9g6Acw9AMY+gEM/QCGfgBDP4ChH8DQD2DoBzD0Axj6AQwPXKwfwNAPYOgHMPQDGPoBDP"
+    "0Ahn4AQz+AoR/A0A9g6Acw9AMY+gEM/QCGfgBDP4ChH8DQD2DoBzD0Axj6AQz9AIZ+AEM/gKEfwNAPYOgHMPQDGPoBDP0Ahn4AQz+AoR/A0A9g"
+    "6Acw9AMY+gEM/QCGfgBDP4ChH8DQD2DoBzD0Axj6AQz9AIZ+AEM/gKEfwNAPYOgHMPQDGPoBDP0Ahn4Aw/l+4F79AIZ+AEM/gKEfwNAPYOgHMP"
+    "QDGPoBDP0Ahn4AQz+AoR/A0A9g6Acw9AMY+gEM/QCGfgBDP4ChH8DQD2DoBzD0Axj6AQz9AIZ+AEM/gKEfwNAPYOgHMPQDGPoBDP0Ahn4AQz+A"
+    "oR/A0A9g6Acw9AMY+gEM/QCGfgBDP4ChH8DQD2DoBzD0Axj6AQz9AIZ+AEM/gKEfwNAPYOgHMPQDGM55PXCvfgBDP4ChH8DQD2DoBzD0Axj6AQ"
+    "z9AIZ+AEM/gKEfwNAPYOgHMPQDGPoBDP0Ahn4AQz+AoR/A0A9g6Acw9AMY+gEM/QCGfgBDP4ChH8DQD2DoBzD0Axj6AQz9AIZ+AEM/gKEfwNAP"
+    "YOgHMPQDGPoBDP0Ahn4AQz+AoR/A0A9g6Acw9AMY+gEM/QCGfgBDP4ChH8DQD2DoBzD0Axj6Afz3A32gVqlwR8/hAAAAAElFTkSuQmCC"
+)
+STRIPES = ("green", "red", "yellow", "blue")  # of the picture, from top to bottom: no model guesses their order
+
+
+async def sees(llm: LLM, seconds: float) -> bool:
+    """Whether the model behind `llm` sees pictures. Raises ModelError if the endpoint does not answer a plain request."""
+    clock = asyncio.get_running_loop().time
+    end = clock() + seconds
+    picture = Picture("", 1, (0.0, 0.0, 1.0, 1.0), "", "")
+    shown = ShownPicture(picture, "The picture:", "That was the picture.", base64.b64decode(_STRIPED))
+    asked = Message(
+        "user", "Name the four colours of the stripes in the picture, from top to bottom, in English words."
+    )
+    try:
+        return names_stripes(await _patiently(llm, Prompt((asked,), max_tokens=SHORT, pictures=(shown,)), seconds))
+    except Late:
+        raise
+    except ModelError:
+        await llm.complete(_PLAIN, end - clock())
+        return False
+
+
+def names_stripes(reply: Reply) -> bool:
+    words = reply.text.casefold()
+    places = [words.find(colour) for colour in STRIPES]
+    return -1 not in places and places == sorted(places)
+
+
 def follows_schema(reply: Reply) -> bool:
     value = _object(reply.text)
     return value is not None and value.keys() == {"shade"} and value["shade"] in _COLOURS
@@ -156,6 +197,8 @@ def describe_capability(capability: Capability) -> list[str]:
     else:
         forms = "JSON schema and JSON mode: no. JSON is looked for in the text; a reply without it is asked for again."
     lines = [deciding, forms, f"Context: {capability.window} tokens, prompt and reply together."]
+    if capability.images:
+        lines.append("Pictures: yes. Figures are shown to the model with their captions.")
     if not capability.sure:
         lines.append("The endpoint was too slow to find out everything; it is asked again the next time.")
     return [*lines, f"Note: {capability.note}."] if capability.note else lines

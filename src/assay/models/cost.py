@@ -29,6 +29,7 @@ _LINES = re.compile(
 _TOKEN = 180  # costs are whole parts of a token, so that a sum is the same in any order
 _LOWER, _CAPITAL, _BEYOND_ASCII = 40, 80, 81  # of a letter, and of a byte
 _MESSAGE = 6  # the delimiters of a message
+PICTURE = 1900  # of a picture with 1,024 pixels in width and height, near the worst of the common ways to count
 _FRAME = 16  # the prefix and suffix of a chat template
 _LONG = 2000  # characters; a longer line is not cached
 
@@ -115,7 +116,8 @@ def prompt_tokens(prompt: Prompt) -> int:
     if prompt.schema is not None and prompt.form == "schema":
         schemas.append(_spelt(prompt.schema))
     words = [message.text for message in prompt.messages] + schemas
-    return _FRAME + sum(estimate_tokens(each) + _MESSAGE for each in words)
+    pictures = sum(PICTURE + estimate_tokens(each.before) + estimate_tokens(each.after) for each in prompt.pictures)
+    return _FRAME + sum(estimate_tokens(each) + _MESSAGE for each in words) + pictures
 
 
 def _spelt(value: Mapping[str, object]) -> str:

@@ -7,6 +7,7 @@ the patterns here are those of the common ones.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import math
 import re
@@ -372,7 +373,7 @@ def request_body(
     limit = "max_completion_tokens" if "max_completion_tokens" in adaptations else "max_tokens"
     body: dict[str, Any] = {
         "model": model,
-        "messages": [{"role": message.role, "content": message.text} for message in prompt.messages],
+        "messages": _messages(prompt),
         limit: prompt.max_tokens,
         "stream": stream,
     }
@@ -394,6 +395,23 @@ def request_body(
             for tool in prompt.tools
         ]
     return body
+
+
+def _messages(prompt: Prompt) -> list[dict[str, Any]]:
+    """The messages; pictures are parts of the first one of the user."""
+    messages: list[dict[str, Any]] = [{"role": message.role, "content": message.text} for message in prompt.messages]
+    if prompt.pictures:
+        first = next(message for message in messages if message["role"] == "user")
+        parts = [{"type": "text", "text": first["content"]}]
+        for each in prompt.pictures:
+            address = f"data:image/png;base64,{base64.b64encode(each.png).decode()}"
+            parts += [
+                {"type": "text", "text": each.before},
+                {"type": "image_url", "image_url": {"url": address}},
+                {"type": "text", "text": each.after},
+            ]
+        first["content"] = parts
+    return messages
 
 
 def is_closed(schema: object) -> bool:

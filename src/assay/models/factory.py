@@ -242,5 +242,8 @@ def _uses(settings: Settings, *, local: bool = False) -> list[tuple[list[str], s
         (embedder, "every passage of your documents and every search, to be embedded"),
         (reranker, "every search with the passages it finds, to be ranked"),
         (cluster_hosts(settings), "every file that is added, as a whole, to be parsed, split and embedded on Ray"),
-        (model_hosts(settings, local=local), f"your questions, and the passages found for them, to be read by {names}"),
+        (
+            model_hosts(settings, local=local),
+            f"your questions, and the passages found for them, figures included, to be read by {names}",
+        ),
     ]

@@ -6,11 +6,11 @@ Only `meter.py` calls an `LLM`: it reserves before the request, and settles and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from assay.core.types import Usage
+from assay.core.types import Picture, Usage, omitted_when_empty
 
 
 class Role(StrEnum):
@@ -40,6 +40,16 @@ class ToolSpec:
     parameters: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class ShownPicture:
+    """A picture in a prompt, between two lines that fence it. `png` is no part of the digest of a request."""
+
+    picture: Picture
+    before: str
+    after: str
+    png: bytes = omitted_when_empty(b"")
+
+
 Form = Literal["text", "json", "schema"]
 
 
@@ -57,6 +67,13 @@ class Prompt:
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int = 1024
     temperature: float = 0.0
+    pictures: tuple[ShownPicture, ...] = omitted_when_empty(())  # below the first message of the user
+
+    @property
+    def without_pixels(self) -> Prompt:
+        """The prompt as it is recorded: of its pictures, the places and digests."""
+        bare = tuple(replace(each, png=b"") for each in self.pictures)
+        return replace(self, pictures=bare) if bare else self
 
 
 @dataclass(frozen=True, slots=True)

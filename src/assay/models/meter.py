@@ -215,6 +215,7 @@ class Meter:
                 finish=reply.finish,
                 usage=self.ledger.settle(place.id, model, usage),
                 documents=request.documents,
+                pictures=tuple(each.picture for each in prompt.pictures),
             )
             self.record(consulted)
         return consulted
@@ -226,7 +227,7 @@ NO_SECONDS = NoReply(Fallback.time, "the seconds of models' time that one person
 
 def request_digest(role: Role, name: str, prompt: Prompt) -> str:
     """The key of a recorded reply. The model is not part of it."""
-    return digest(dumps([role.value, name, to_json(prompt)]))
+    return digest(dumps([role.value, name, to_json(prompt.without_pixels)]))
 
 
 async def _in_time(llm: LLM, prompt: Prompt, seconds: float, heard: Heard | None) -> Reply:

@@ -203,14 +203,29 @@ def is_transient(error: Exception) -> bool:
 
 def messages_of(prompt: Prompt) -> list[ModelMessage]:
     """A prompt's messages for pydantic-ai: user and system messages in one type, model messages in another."""
-    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+    from pydantic_ai.messages import (
+        BinaryContent,
+        ModelRequest,
+        ModelResponse,
+        SystemPromptPart,
+        TextPart,
+        UserContent,
+        UserPromptPart,
+    )
 
     made: list[ModelMessage] = []
+    pictures: list[UserContent] = [
+        part
+        for each in prompt.pictures
+        for part in (each.before, BinaryContent(each.png, media_type="image/png"), each.after)
+    ]
     for message in prompt.messages:
         if message.role == "assistant":
             made.append(ModelResponse(parts=[TextPart(message.text)]))
             continue
-        part = SystemPromptPart(message.text) if message.role == "system" else UserPromptPart(message.text)
+        shown = [message.text, *pictures] if pictures else message.text
+        part = SystemPromptPart(message.text) if message.role == "system" else UserPromptPart(shown)
+        pictures = pictures if message.role == "system" else []
         if made and isinstance(made[-1], ModelRequest):
             made[-1] = ModelRequest(parts=[*made[-1].parts, part])
         else:

@@ -211,6 +211,17 @@ def labels_of_tables(
     }
 
 
+def has_figures(store: Store, scope: Scope) -> bool:
+    """Whether a searchable document that the user may read now has a figure that can be shown."""
+    query = (
+        select(documents.c.id)
+        .join(tables, tables.c.document == documents.c.id)
+        .where(within(scope), SEARCHABLE, tables.c.figures.is_not(None), documents.c.kind == "pdf")
+        .limit(1)
+    )
+    return bool(store.rows(query))
+
+
 def entries_of(store: Store, query: Select[Any]) -> list[Entry]:
     return [entry_of(row) for row in store.mappings(query)]
 
@@ -376,8 +387,8 @@ def _put_tables(connection: Connection, document: Document) -> None:
         return
     body = [astuple(each) for each in document.tables]
     labels = [(each.start, each.end, each.caption, each.labels) for each in table_labels(document)]
-    figures = to_json(document.figures) or None
-    connection.execute(insert(tables).values(document=document.id, body=body, labels=labels, figures=figures))
+    drawn = {"figures": to_json(document.figures)} if document.figures else {}
+    connection.execute(insert(tables).values(document=document.id, body=body, labels=labels, **drawn))
 
 
 def update_pending(store: Store, document: Document, *, parser: str, warnings: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from statistics import median
 
 from assay.core.events import Mode, RoleModel
 from assay.core.types import Usage
+from assay.models.cost import PICTURE
 from assay.store.runs.forecasts import Amount, EstimateRange, PastWork, WorkEstimate, WorkKind
 
 # Typical number of search rounds per mode.
@@ -24,6 +25,7 @@ SHOWN = 14  # passages weighed per round; a small model weighs none
 WRITE, CHECK = (1_900, 260), (1_100, 160)
 CHECKS = 0.7  # check requests per answer; a small model is not asked
 
+PICTURED = 3  # pictures, where the model takes them: a figure is weighed, read and judged
 SEARCH = 0.25  # seconds per search
 RULED = {Mode.quick: 0.5, Mode.balanced: 0.9, Mode.thorough: 1.8}  # seconds per question without a model
 
@@ -65,6 +67,7 @@ def question(mode: Mode, role_models: Sequence[RoleModel]) -> Usage:
     asked = [(1.0, ROUTE), (1.0, PLAN), (rounds, JUDGE), (max(0.0, rounds - 1.0), DECIDE), (1.0, WRITE)]
     asked += [] if small else [(CHECKS, CHECK)]
     tokens_in = sum(many * each[0] for many, each in asked) + weighings * TASK + shown * rounds * PASSAGE
+    tokens_in += PICTURED * PICTURE if writer.images else 0
     tokens_out = sum(many * each[1] for many, each in asked) + shown * rounds * WEIGHED
     return Usage(ceil(sum(many for many, _ in asked)) + weighings, ceil(tokens_in), ceil(tokens_out))
 

@@ -143,7 +143,7 @@ def by_code(run: Run, context: RunContext) -> Callable[[int, Claim], Claim]:
         if claim.quote is not None or claim.derived is not None:
             return verify(claim, run.evidence, document)
         judged = by_rule(claim, standing, sources)
-        asks = shown and place not in run.revised and not claim.edited and needs_model(judged)
+        asks = shown and place not in run.revised and not claim.edited and not claim.figure and needs_model(judged)
         why = cells.without_cell(judged, standing, sources.tables) if asks else ""
         return unsupported(judged, why) if why else judged
 
@@ -314,10 +314,21 @@ async def judge_group(
         {index: rows[place] for index, (place, _) in enumerate(group) if place in rows},
     )
 
+    read_from = {key for _, claim in group if claim.figure for key in claim.cites}
+    captions = [(each.key, each.passage) for each in run.evidence if each.key in read_from]
+
     async def ask(request: JudgeRequest, role: Role) -> Judgement:
         documents, sources = evidence_documents(run), context.sources(run)
+        pictures = [*(await context.pictures(role, run, captions)).values()]
         return await by_model(
-            request, run.evidence, sources, context.ask, mark=mark(run), documents=documents, role=role
+            request,
+            run.evidence,
+            sources,
+            context.ask,
+            mark=mark(run),
+            documents=documents,
+            role=role,
+            pictures=pictures,
         )
 
     first = await ask(request, Role.check)
@@ -398,9 +409,11 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     due = dict(run.unsupported)
     before = run_before(run, _revises)
     failing = before.unsupported
-    revisable = [(place, claim) for place, claim in failing if asks and claim.quote is None][:REVISED]
+    revisable = [(place, claim) for place, claim in failing if asks and not (claim.quote or claim.figure)][:REVISED]
     for place, claim in due.items():
-        if (place, claim) not in revisable:
+        if claim.figure:  # its caption does not say what its picture does not show
+            yield Revised(place, None, claim.why)
+        elif (place, claim) not in revisable:
             yield revising.quote_instead(place, claim, run)
     if not revisable:
         return

@@ -21,11 +21,12 @@ from assay.core.events import RULES, Drafted, Event, Gathered, Route, Task
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Derivation, Shape, Verdict
 from assay.language.glossary import describe_measures
-from assay.models.llm import Heard, Role
+from assay.models.llm import Heard, Role, ShownPicture
 from assay.models.meter import NoReply
 from assay.tables import derive
 from assay.tables.lookup import look_up
 
+NO_PICTURES: Mapping[str, ShownPicture] = {}
 CONVERSATION = 800  # tokens of it shown for a direct reply
 LONG, SHORT = 12_000, 1_200  # tokens of evidence shown to the writer; more confuses a small model
 
@@ -49,6 +50,10 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     sources = context.sources(run)
     small = context.small(Role.write)
+    pictures = (
+        {} if small else await context.pictures(Role.write, run, [(each.key, each.passage) for each in run.evidence])
+    )
+    figures = {key: each.picture for key, each in pictures.items()}
 
     def prompt(room: int) -> dict[str, str]:
         return drafting.build_prompt(
@@ -63,21 +68,22 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
             calculations=not small,
             definitions=describe_measures(run.question, context.glossary),
             today=run.asked.today,
+            pictures=bool(pictures),
         )
 
     def read(written: drafting.Writing, by: str) -> Drafted:
-        return drafting.read(written, run.question, run.evidence, by, small=small)
+        return drafting.read(written, run.question, run.evidence, by, small=small, figures=figures)
 
     async def without_reply(reply: NoReply) -> Drafted:
         return replace(await draft_by_rule(run, context), fallback=(reply.why,))
 
     if not small and not context.small(Role.check):
-        write = lambda heard: _write(run, context, "write", prompt, heard)  # noqa: E731
+        write = lambda heard: _write(run, context, "write", prompt, heard, pictures)  # noqa: E731
         async with aclosing(write_and_check(run, context, write, read, without_reply)) as events:
             async for event in events:
                 yield event
         return
-    reply = await _write(run, context, "write", prompt)
+    reply = await _write(run, context, "write", prompt, pictures=pictures)
     if isinstance(reply, NoReply):
         yield await without_reply(reply)
         return
@@ -228,6 +234,7 @@ async def _write(
     name: str,
     build_prompt: Callable[[int], Mapping[str, str]],
     heard: Heard | None = None,
+    pictures: Mapping[str, ShownPicture] = NO_PICTURES,
 ) -> tuple[drafting.Writing, str] | NoReply:
     """What a model writes from the evidence; a small one sees less of it and calculates nothing."""
     small = context.small(Role.write)
@@ -240,8 +247,10 @@ async def _write(
             [each.key for each in run.evidence],
             calculations=not small,
             cells=not small and drafting.has_tables(run.evidence, context.sources(run)),
+            figures=[*pictures],
         ),
         documents=evidence_documents(run),
         max_tokens=3000,
         heard=heard,
+        pictures=[*pictures.values()],
     )

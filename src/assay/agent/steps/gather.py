@@ -162,6 +162,7 @@ async def _ask(run: Run, context: RunContext, group: Sequence[Found], *, judges:
     titles = context.dated_titles(run)
     steps = [step.id for step in (run.plan.steps if run.plan else ())] if judges else []
     parts = () if judges else prompt_window.wanted_parts(run)
+    pictures = await context.pictures(Role.weigh, run, _shown(group).items())
 
     def build_prompt(room: int) -> Mapping[str, str]:
         so_far = _so_far(run, titles, min(room, context.window(Role.weigh) // SO_FAR)) if judges else ""
@@ -175,6 +176,7 @@ async def _ask(run: Run, context: RunContext, group: Sequence[Found], *, judges:
             so_far,
             today=run.asked.today,
             whole_set=run.every,
+            pictures=bool(pictures),
         )
 
     return await context.ask(
@@ -187,6 +189,7 @@ async def _ask(run: Run, context: RunContext, group: Sequence[Found], *, judges:
         ),
         documents=sorted({each.passage.doc_id for each in (*group, *(run.evidence if judges else ()))}),
         max_tokens=150 + weigh.REPLY * len(group) + weigh.JUDGING * (2 if run.every else 1) * judges,
+        pictures=[*pictures.values()],
     )
 
 

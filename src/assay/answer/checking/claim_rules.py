@@ -25,6 +25,7 @@ from assay.language.terms import content_terms, data_lines, fold_case, missing_t
 HEDGES = {code: f"{words.strip()} " for code, _, words in map(str.partition, data_lines("hedges"), repeat(":"))}
 SCANNED = "OCR read figures that it cites"
 OPEN = "it does not repeat what it cites, and no capable model has judged it"
+UNSEEN = "it is read from a figure, and no model that sees it has judged it"
 WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")
 QUOTED = re.compile(r"“([^“”]+)”|\"([^\"]+)\"")
 LEFT_OUT = re.compile(r"\.\.\.|…|\[[^\[\]]{0,200}\]")
@@ -67,11 +68,11 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Cla
         return unsupported(claim, fault)
     if repeated := [each.key for each in cited if repeats(words, each.passage)]:
         cites = tuple(key for key in claim.cites if key in repeated)  # the others carry nothing of it
-        return replace(claim, cites=cites, verdict=Verdict.supported, why="it repeats what it cites")
+        return replace(claim, cites=cites, verdict=Verdict.supported, why="it repeats what it cites", figure=None)
     if all(each.flagged for each in cited) and not any(stands_in(words, each.passage.text) for each in cited):
         # No model can settle that.
         return unsupported(claim, "it rests on a passage that reads like an instruction, and does not repeat it")
-    return replace(claim, verdict=Verdict.partial, why=OPEN)
+    return replace(claim, verdict=Verdict.partial, why=UNSEEN if claim.figure else OPEN)
 
 
 def _fault(claim: Claim, words: str, texts: Mapping[str, str], passages: Iterable[str]) -> str:
@@ -86,7 +87,7 @@ def _fault(claim: Claim, words: str, texts: Mapping[str, str], passages: Iterabl
         return "a passage tells its reader to say so, and nothing that it cites does"
     if altered := altered_quotation(words, texts.values()):
         return f"“{altered}” is quoted, and is in no passage that it cites"
-    if claim.working is None and (unknown := unfounded_number(words, texts.values())):
+    if claim.working is None and claim.figure is None and (unknown := unfounded_number(words, texts.values())):
         return f"“{unknown}” is in no passage that it cites, and no calculation gives it"
     return ""
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from assay import prompts
-from assay.answer.checking.claim_rules import by_rule, cited_texts, unhedged, unsupported
+from assay.answer.checking.claim_rules import UNSEEN, by_rule, cited_texts, unhedged, unsupported
 from assay.answer.claims import Disputed, Sources, accept_gap, quotations, read_conflict
 from assay.answer.weigh import quote
 from assay.core.events import RULES
@@ -24,7 +24,7 @@ from assay.language.glossary import Glossary, describe_measures
 from assay.language.injection import is_suspicious, note_taint
 from assay.language.quotation import lies_in, locate_quote, stands, within
 from assay.models.cost import estimate_tokens, fit_to_tokens
-from assay.models.llm import Role
+from assay.models.llm import Role, ShownPicture
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
@@ -89,23 +89,29 @@ async def by_model(
     mark: str,
     documents: Sequence[str],
     role: Role = Role.check,
+    pictures: Sequence[ShownPicture] = (),
 ) -> Judgement:
     """A model's judgement, from one request. `mark` fences the passages; `documents` are those whose text is shown.
-    Without a reply the claims keep their verdicts."""
+    Without a reply the claims keep their verdicts. What was read from a picture holds only if its judge was shown it."""
     claims = request.claims
     reply = await ask(
         role,
         "check",
         Rulings,
-        lambda room: build_prompt(request, evidence, sources, mark, room),
+        lambda room: build_prompt(request, evidence, sources, mark, room, pictures=bool(pictures)),
         schema=schema(len(claims), [each.key for each in evidence] if request.question else ()),
         documents=documents,
         max_tokens=500 + 250 * len(claims),
+        **({"pictures": pictures} if pictures else {}),
     )
     if isinstance(reply, NoReply):
         return Judgement(claims, RULES)
     rulings, by = reply
-    judged = read(rulings, request, evidence, sources, by)
+    seen = {each.picture for each in pictures}
+    judged = tuple(
+        unsupported(each, UNSEEN) if each.figure and each.figure not in seen else each
+        for each in read(rulings, request, evidence, sources, by)
+    )
     return Judgement(
         judged,
         by,
@@ -147,6 +153,7 @@ SEVERITY = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.
 TOGETHER = 24  # claims per request
 PASSAGES = 16_000  # tokens of passages per request
 FRAME, CLAIM, RULING = 1600, 80, 200  # tokens of a request without claims, of a claim with its notes, and of its ruling
+SHOWN = "the picture shows it"
 FOLLOWS, NO_REASON = "it follows from the words shown", "its judge gave no reason"
 NO_WORDS = "its judge named no words of what it cites"
 DIFFER = "two judgements differ"
@@ -242,7 +249,13 @@ def schema(count: int, keys: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def build_prompt(
-    request: JudgeRequest, evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
+    request: JudgeRequest,
+    evidence: Sequence[Evidence],
+    sources: Sources,
+    mark: str,
+    room: int,
+    *,
+    pictures: bool = False,
 ) -> dict[str, str]:
     """The values of the prompt `check`, in at most `room` tokens: every cited passage once, then the claims."""
     lines = [_claim_lines(number, request) for number in range(1, len(request.claims) + 1)]
@@ -252,7 +265,8 @@ def build_prompt(
     keys = {key for claim in request.claims for key in claim.cites}
     cited = [each for each in evidence if each.key in keys]
     beside = [each for each in evidence if each.key in request.accepted_cites - keys]
-    shown = quotations([*cited, *beside], sources, mark, max(left, 0))
+    about = f"{prompts.template('check_pictures')}\n" if pictures else ""
+    shown = about + quotations([*cited, *beside], sources, mark, max(left - estimate_tokens(about), 0))
     return {"evidence": shown, "claims": listed, "whole": whole, "count": str(len(request.claims))}
 
 
@@ -282,6 +296,7 @@ def _claim_lines(number: int, request: JudgeRequest) -> str:
         lines.append(f"  {checked}: {_flat(work.expression)} = {_flat(work.result)} {work.unit}, with {read}")
         if request.glossary and (defined := describe_measures(claim.text, request.glossary)):
             lines.append(f"  usual definition, unless the question gives its own: {defined}")
+    lines += [f"  read from a picture: {_flat(claim.figure.place)}"] if claim.figure else []
     lines += [f"  cell, read by code: {_flat(each.found.line)}" for each in claim.cells if each.found]
     if argument := request.arguments.get(number - 1):
         lines.append(f"  the writer's argument: {_flat(argument)}")
@@ -326,9 +341,11 @@ def combine(
     cited = [each for each in evidence if each.key in claim.cites]
     known = "\n".join((claim.text, *cited_texts(cited, sources).values()))
     if is_suspicious(reason) or facts.missing_facts(reason, known, facts.lowercase_stems(known)):
-        judged = replace(judged, why=FOLLOWS)  # the reader sees it, and nobody has checked what it names
+        judged = replace(
+            judged, why=SHOWN if claim.figure else FOLLOWS
+        )  # the reader sees it, and nobody has checked what it names
     carried = carrying_words(ruling.words, cited)
-    if not carried and not heading and not _in_labels(ruling.words, cited, sources):
+    if not carried and not heading and not claim.figure and not _in_labels(ruling.words, cited, sources):
         return replace(judged, verdict=Verdict.partial, why=NO_WORDS)
     return _narrowed(replace(judged, carried_by=tuple(each for _, each in carried)), carried, evidence, sources)
 

@@ -63,6 +63,7 @@ from assay.core.types import (
     Evidence,
     Exchange,
     LeftOut,
+    Picture,
     Plan,
     Scalar,
     Shape,
@@ -181,6 +182,7 @@ class RoleModel:
     json: bool = False  # returns some JSON object
     window: int = 8192
     small: bool = False  # gets short prompts, and its verdict alone is never decisive
+    images: bool = omitted_when_empty(False)  # takes pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +291,7 @@ class ModelReplied:
     finish: str = "stop"
     usage: Usage = field(default_factory=Usage)
     documents: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = omitted_when_empty(())  # that were in the prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,12 @@ from assay.core.access import Scope
 from assay.core.errors import Missing, UserError
 from assay.core.run import Run
 from assay.core.settings import hider
-from assay.core.types import Document
+from assay.core.types import Document, Figure
 from assay.governance.reviewing import any_review, review_requirement
 from assay.governance.spans import export_spans
 from assay.index.hop_ranking import HOP_SETTINGS
 from assay.index.search_filter import count_left_out
+from assay.ingest.parsed import file_limits
 from assay.models.factory import has_model
 from assay.models.llm import Role
 from assay.store import documents, threads
@@ -34,6 +35,7 @@ from assay.workspace.services import forecast, models
 from assay.workspace.types import AskOptions, Steps, check_length
 
 T = TypeVar("T")
+PICTURE_WIDTH = 1024  # pixels, and its height at most
 # How far a run without a model follows names, if not as its mode says.
 HOPS_BY_RULE = {events.Eagerness.sparing: events.Mode.quick, events.Eagerness.eager: events.Mode.thorough}
 
@@ -237,7 +239,20 @@ async def run_context_for(
         reranks=settings.reranker == "llm",
         general=settings.llm_general,
         assess=assess,
+        crop=lambda found, figure: _crop(context, found, figure),
     )
+
+
+async def _crop(context: WorkspaceContext, document: Document, figure: Figure) -> bytes | None:
+    """A figure cut out of the stored original; None if that is not there or cannot be drawn."""
+    from assay.ingest.sandbox.runner import Sandbox
+
+    try:
+        with context.blobs.as_file(document.digest) as path, Sandbox(file_limits(context.settings)) as sandbox:
+            made = await sandbox.page_image(path, figure.page, width=PICTURE_WIDTH, box=figure.box)
+    except Missing:
+        return None
+    return made if isinstance(made, bytes) else None
 
 
 class _StepReads:

@@ -12,22 +12,22 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from assay.core.codec import dumps, from_json, to_json
-from assay.core.errors import UserError
+from assay.core.errors import Late, UserError
 from assay.core.events import ModelReplied, RoleModel
 from assay.core.run import Run
 from assay.core.settings import Settings, hider
 from assay.core.types import Usage
-from assay.models.capability import Capability, KnowsWindow, probe
+from assay.models.capability import Capability, KnowsWindow, probe, sees
 from assay.models.cost import parse_prices, price_of, prompt_tokens
 from assay.models.factory import NO_MODEL, is_measured_as_judge, is_provider, llm_for, model_hosts, models_by_role
 from assay.models.llm import LLM, Prompt, Reply, Role
 from assay.models.meter import ConcurrencyLimit, ConnectedModel, Ledger, Meter, NoReply, StoreLedger, counted
-from assay.store import facts
+from assay.store import documents, facts
 from assay.store.runs.budgets import Ceilings, SpendingReservation
 from assay.workspace.context import Service, WorkspaceContext
 from assay.workspace.judge_trial import UNKNOWN, JudgeTrial, describe_trial, measure_judge, trial_form
 
-PROBE, TRIAL = "probe:", "trial:"
+PROBE, TRIAL, IMAGES = "probe:", "trial:", "pictures:"
 UNKNOWN_WINDOW = 8192  # tokens
 REMOTE_CONCURRENCY, LOCAL_CONCURRENCY = 4, 1  # requests at a time; parallel requests slow a local model down
 DRAFT_IN, DRAFT_OUT = 6000, 1500  # tokens of the final draft that are reserved at the start
@@ -79,6 +79,8 @@ class Models(Service):
         ceilings = _ceilings(self.settings, synthesis) if run else _day_ceilings(self.settings)
         ledger = _ledger(self.context, self.principal.id, run, ceilings, TrialLedger)
         can = await self.capability(_ProbedModel(llm, ledger), name)
+        if self.settings.llm_pictures == "auto" and documents.has_figures(self.store, self.context.scope()):
+            can = replace(can, images=await self.takes_pictures(_ProbedModel(llm, ledger), name))
         if not is_measured_as_judge(self.settings, name):
             return can, None
         return can, await self.judge_trial(llm, name, can, ledger=ledger)
@@ -91,7 +93,10 @@ class Models(Service):
         for role, names in models_by_role(settings).items():
             known = facts.remembered(self.store, _fact(PROBE, settings, names[0]))
             can = from_json(Capability, json.loads(known)) if known else Capability(True, True, True, UNKNOWN_WINDOW)
-            can = replace(can, window=settings.llm_window or can.window)
+            seen = facts.remembered(self.store, _fact(IMAGES, settings, names[0])) == "yes"
+            can = replace(
+                can, window=settings.llm_window or can.window, images=seen and settings.llm_pictures == "auto"
+            )
             found.append(_role_model(settings, role, names[0], can, self.known_trial(names[0])))
         return tuple(found)
 
@@ -107,6 +112,18 @@ class Models(Service):
             if can.sure:  # otherwise the endpoint was too busy, and is probed again next time
                 facts.remember(self.store, fact, dumps(to_json(can)))
         return can if not settings.llm_window else replace(can, window=settings.llm_window)
+
+    async def takes_pictures(self, llm: LLM, name: str) -> bool:
+        """Whether a model sees pictures: remembered or probed, once there is a figure to show."""
+        fact = _fact(IMAGES, self.settings, name)
+        if (known := facts.remembered(self.store, fact)) is not None:
+            return known == "yes"
+        try:
+            found = await sees(llm, self.settings.llm_timeout)
+        except Late:  # it is probed again the next time
+            return False
+        facts.remember(self.store, fact, "yes" if found else "no")
+        return found
 
     def known_trial(self, name: str) -> JudgeTrial | None:
         """How well a model judges, as it was measured earlier with the claims and the prompt of today."""
@@ -205,7 +222,7 @@ def _role_model(settings: Settings, role: Role, name: str, can: Capability, tria
     another role if it calls no tools."""
     able = trial is None or trial.capable if role is Role.check else can.tools
     small = settings.llm_size == "small" or (settings.llm_size == "auto" and not able)
-    return RoleModel(role.value, name, can.tools, can.schema, can.json, can.window, small)
+    return RoleModel(role.value, name, can.tools, can.schema, can.json, can.window, small, can.images)
 
 
 def _fact(kind: str, settings: Settings, name: str) -> str:

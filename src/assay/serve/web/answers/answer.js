@@ -156,6 +156,7 @@ function marks(/** @type {Claim} */ claim, /** @type {Cited} */ cited, /** @type
     verdictMark(claim, false, (mark) => opensDetails(mark, claim, own, context), own),
     claim.edited ? editedMark(claim.edited) : null,
     claim.dispute ? badge("two judgements differ", "warn") : null,
+    claim.basis === "figure" ? badge("read from a figure by the model", "info") : null,
     claim.rests_on_flagged ? badge("rests only on what reads like an instruction", "warn") : null,
   );
 }

@@ -13,6 +13,7 @@ const BASES = {
   comparison: ["Comparison", "cited figures or dates, compared by code"],
   table: ["From a table", "looked up by rule"],
   scan: ["From a scan", "read by OCR, not proven: compare it with the page"],
+  figure: ["From a figure", "read from a figure by the model, and judged by its picture; not proven"],
   catalogue: ["From the catalogue", "titles, dates and authors of the documents"],
   statement: ["Statement", "held against the passages that it cites"],
   opinion: ["Opinion", "a judgement, not a finding; the facts in it were checked"],
