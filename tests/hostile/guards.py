@@ -330,7 +330,7 @@ GUARDS = (
     Guard(
         "figures of a claim stand in what it cites, or are computed",
         "answer/checking/claim_rules.py",
-        "if claim.working is None and (unknown := unfounded_number(words, texts.values())):",
+        "if claim.working is None and claim.figure is None and (unknown := unfounded_number(words, texts.values())):",
         "if unknown := '':",
         "tests/answer/test_claim_rules.py",
     ),
@@ -387,7 +387,7 @@ GUARDS = (
     Guard(
         "the words that a judge names are in what is cited",
         "answer/checking/judge.py",
-        "if not carried and not heading and not _in_labels(ruling.words, cited, sources):",
+        "if not carried and not heading and not claim.figure and not _in_labels(ruling.words, cited, sources):",
         "if False:",
         f"{RULINGS}::test_words_that_the_cited_passages_do_not_have_carry_nothing",
     ),
@@ -887,14 +887,14 @@ GUARDS = (
     Guard(
         "pictures of pages are kept for one knowledge base",
         "serve/page_images.py",
-        "key = (base, digest, page, width)",
-        'key = ("", digest, page, width)',
+        "key = (base, digest, page, width, box)",
+        'key = ("", digest, page, width, box)',
         "tests/serve/test_pictures.py::test_a_page_that_somebody_else_saw_is_drawn_again",
     ),
     Guard(
         "pictures of pages are not stored by a browser",
         "serve/routes/documents.py",
-        'return Response(picture, media_type="image/png")',
+        'return Response(picture, media_type="image/png")  # not stored: it must not outlive the right to see it',
         'return Response(picture, media_type="image/png", headers={"Cache-Control": "private, max-age=600"})',
         "tests/serve/test_pictures.py::test_no_browser_and_no_proxy_keeps_a_page",
     ),

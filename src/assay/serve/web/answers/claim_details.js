@@ -105,7 +105,7 @@ function verdict(/** @type {Told} */ claim) {
       "p",
       {},
       el("span", { class: ["tallied", verdict.kind] }, icon(verdict.sign, 13), el("strong", {}, verdict.words)),
-      `: ${verdict.means}. ${judgeOf(claim)}`,
+      `: ${claim.basis === "figure" && claim.verdict === "supported" ? "the picture shows it, as its judge sees it" : verdict.means}. ${judgeOf(claim)}`,
     ),
     claim.why ? el("p", { dir: "auto" }, `Reason: ${claim.why}`) : null,
     claim.dispute
