@@ -7,6 +7,8 @@ import zipfile
 
 import pytest
 from chart import BODY, CAPTION, REFERS, chart_pdf
+from reportlab.lib.pagesizes import A4
+from reportlab.pdfgen.canvas import Canvas
 
 from assay.core.figures import captioned, check_figures, referred_to
 from assay.core.types import Document, Figure
@@ -62,6 +64,20 @@ def test_a_sentence_about_a_figure_is_no_caption(caption: str):
 def test_a_caption_with_nothing_drawn_beside_it_is_no_figure():
     lines = ["List of figures", "", "Figure 2: The lamp.", "", *BODY]
     assert [each.name for each in parsed(chart_pdf(body=lines)).figures] == ["Figure 1"]
+
+
+def test_captions_on_one_line_are_those_of_figures_beside_each_other():
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=A4, invariant=True)
+    for number, line in enumerate(BODY):
+        canvas.drawString(72, 760 - 14 * number, line)
+    for left, caption in ((80, "Figure 1. The tower."), (330, "Figure 2. The lamp of it.")):
+        canvas.rect(left, 460, 180, 120, fill=1)
+        canvas.drawString(left, 440, caption)
+    canvas.save()
+    first, second = parsed(out.getvalue()).figures
+    assert (first.name, second.name) == ("Figure 1", "Figure 2")
+    assert first.box and second.box and first.box[2] < 0.5 < second.box[0]
 
 
 @pytest.mark.parametrize(
