@@ -98,8 +98,12 @@ async def test_without_sight_the_answer_says_that_the_figure_was_not_read(folder
     model = Seeing(CAPTION, sees=False)
     run = await asked(folder, model)
     assert run.answer is not None
-    assert run.answer.unseen == ("Figure 1 on page 1 was not read: the model does not take pictures",)
-    assert "Figure 1 on page 1 was not read: the model does not take pictures." in render.notes(run.answer)
+    assert run.answer.unseen == (
+        "Figure 1 on page 1 was not read: the model takes no pictures, or may not be sent any",
+    )
+    assert "Figure 1 on page 1 was not read: the model takes no pictures, or may not be sent any." in render.notes(
+        run.answer
+    )
     assert not any(crop for name, crops in model.shown.items() for crop in crops)
     off = Seeing(CAPTION)
     run = await asked(folder, off, llm_pictures="no")

@@ -317,3 +317,15 @@ async def test_among_hundreds_of_documents_each_question_comes_from_another_one(
 def test_nobody_is_offered_a_question_about_what_they_may_not_read(folder: Path):
     with team(folder) as made, made.as_("reader") as reader:
         assert json.loads(reader.get("/api/suggestions").text) == {"questions": []}
+
+
+def test_an_agreement_from_before_figures_were_sent_does_not_cover_them(folder: Path):
+    with open_workspace(folder, llm_base_url="https://models.example/v1", llm_model="big") as workspace:
+        facts.remember(workspace.store, f"{facts.AGREED}models.example", "2026-01-01")
+        facts.remember(workspace.store, "pictures:models.example/big", "yes")  # it was found to take them
+        assert facts.agreed(workspace.store, "models.example")
+        assert not facts.agreed_to_pictures(workspace.store, "models.example")
+        assert not any(seat.images for seat in workspace.models.known_role_models())
+        facts.agree(workspace.store, "models.example")
+        assert facts.agreed_to_pictures(workspace.store, "models.example")
+        assert all(seat.images for seat in workspace.models.known_role_models())

@@ -108,7 +108,7 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
 
 def _unseen(run: Run, cited: Collection[str], document: Documents) -> tuple[str, ...]:
     """The figures that the answer is about, or the evidence if there is no whole answer, that no model was shown, and why:
-    `Figure 2 on page 5 was not read: the model does not take pictures`."""
+    `Figure 2 on page 5 was not read: the model takes no pictures, or may not be sent any`."""
     shown = {(each.document, each.page, each.box) for reply in run.consulted.values() for each in reply.pictures}
     sees = any(role_model.images for role_model in run.asked.seats)
     found: dict[str, None] = {}
@@ -128,7 +128,7 @@ def _why_unseen(run: Run, *, sees: bool, drawn: bool) -> str:
     if not run.asked.has_model:
         return "without a model no picture is read"
     if not sees:
-        return "the model does not take pictures"
+        return "the model takes no pictures, or may not be sent any"
     return "there was no room for its picture" if drawn else "only figures of PDFs are shown to a model"
 
 

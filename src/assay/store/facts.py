@@ -10,13 +10,18 @@ from assay.store.database import Store
 from assay.store.dialect import insert_new, insert_or_replace
 from assay.store.schema import facts
 
-AGREED = "agreed:"
+AGREED, PICTURES = "agreed:", "agreed to pictures:"
 OWNER = "owner of places"
 
 
 def agreed(store: Store, host: str) -> bool:
     """Whether the user has agreed to send text to this host."""
     return remembered(store, f"{AGREED}{host}") is not None
+
+
+def agreed_to_pictures(store: Store, host: str) -> bool:
+    """Whether that was agreed to since figures are among what is sent."""
+    return remembered(store, f"{PICTURES}{host}") is not None
 
 
 def remembered(store: Store, name: str) -> str | None:
@@ -29,7 +34,8 @@ def remember(store: Store, name: str, value: str) -> None:
 
 
 def agree(store: Store, host: str) -> None:
-    store.execute(insert_new(facts).values(name=f"{AGREED}{host}", value=store.now()))
+    for what in (AGREED, PICTURES):
+        store.execute(insert_new(facts).values(name=f"{what}{host}", value=store.now()))
 
 
 def owner_mark(store: Store) -> str:

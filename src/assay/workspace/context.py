@@ -153,7 +153,7 @@ class WorkspaceContext:
         for host in hosts:
             if not facts.agreed(self.store, host):
                 raise UserError(
-                    f"Questions and the text of your documents would be sent to {host}. If you agree to that, "
+                    f"Questions, text and figures of your documents would be sent to {host}. If you agree to that, "
                     f"run `assay config agree {host}` once."
                 )
 

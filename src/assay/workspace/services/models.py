@@ -79,7 +79,7 @@ class Models(Service):
         ceilings = _ceilings(self.settings, synthesis) if run else _day_ceilings(self.settings)
         ledger = _ledger(self.context, self.principal.id, run, ceilings, TrialLedger)
         can = await self.capability(_ProbedModel(llm, ledger), name)
-        if self.settings.llm_pictures == "auto" and documents.has_figures(self.store, self.context.scope()):
+        if self._may_show_pictures() and documents.has_figures(self.store, self.context.scope()):
             can = replace(can, images=await self.takes_pictures(_ProbedModel(llm, ledger), name))
         if not is_measured_as_judge(self.settings, name):
             return can, None
@@ -94,9 +94,7 @@ class Models(Service):
             known = facts.remembered(self.store, _fact(PROBE, settings, names[0]))
             can = from_json(Capability, json.loads(known)) if known else Capability(True, True, True, UNKNOWN_WINDOW)
             seen = facts.remembered(self.store, _fact(IMAGES, settings, names[0])) == "yes"
-            can = replace(
-                can, window=settings.llm_window or can.window, images=seen and settings.llm_pictures == "auto"
-            )
+            can = replace(can, window=settings.llm_window or can.window, images=seen and self._may_show_pictures())
             found.append(_role_model(settings, role, names[0], can, self.known_trial(names[0])))
         return tuple(found)
 
@@ -112,6 +110,12 @@ class Models(Service):
             if can.sure:  # otherwise the endpoint was too busy, and is probed again next time
                 facts.remember(self.store, fact, dumps(to_json(can)))
         return can if not settings.llm_window else replace(can, window=settings.llm_window)
+
+    def _may_show_pictures(self) -> bool:
+        hosts = model_hosts(self.settings)
+        return self.settings.llm_pictures == "auto" and all(
+            facts.agreed_to_pictures(self.store, host) for host in hosts
+        )
 
     async def takes_pictures(self, llm: LLM, name: str) -> bool:
         """Whether a model sees pictures: remembered or probed, once there is a figure to show."""
