@@ -14,6 +14,7 @@ BEFORE_MARKS = (
     "DROP TABLE identities",
     "DROP TABLE sign_ins",
     "ALTER TABLE tables DROP COLUMN figures",
+    "ALTER TABLE texts DROP COLUMN scan",
     "ALTER TABLE tables DROP COLUMN labels",
     "DROP INDEX documents_listed",
     "ALTER TABLE documents DROP COLUMN off",

@@ -105,8 +105,8 @@ GUARDS = (
     Guard(
         "the fence takes apart what ends a message",
         "prompts/__init__.py",
-        'return _SPECIAL_TOKEN.sub(lambda match: f"{match[0]} ", seen).replace(mark, "…")',
-        'return seen.replace(mark, "…")',
+        'return _SPECIAL_TOKEN.sub(lambda match: f"{match[0]} ", seen)',
+        "return seen",
         f"{INJECTION}::test_what_a_models_server_takes_for_the_end_of_a_message_is_taken_apart",
     ),
     Guard(

@@ -183,7 +183,8 @@ class Sandbox:
         owner: str = "",
     ) -> T | Unreadable:
         reads, ocr = task in {"read", "read_seen"}, task == "recognise"  # to read, always in a new process
-        key = "" if reads else f"{task if ocr else owner}:{source if isinstance(source, Path) else digest(source)}"
+        key = "" if reads else f"{owner}:{source if isinstance(source, Path) else digest(source)}"
+        key = f"{task} {key}" if ocr else key
         modules = _modules(arguments["name"]) if reads else FOR_OCR if ocr else FOR_PDF
         with self._process(job, key) as child:
             load = partial(load_source, source, self.limits)
