@@ -31,6 +31,7 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 TABLET: ViewportSize = {"width": 820, "height": 1180}
 LAPTOP: ViewportSize = {"width": 1280, "height": 860}
 SCREENSHOTS = os.environ.get("ASSAY_SCREENSHOTS", "")
+TWO_FRAMES = "() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
 WAIT = 15_000  # milliseconds within which whatever is bound to happen has happened, also on a slow machine
 STARTING = (
     60_000  # the same for a first file, which waits for the parsers, and a first question, which waits for the models
@@ -259,9 +260,10 @@ class Reader:
         was = self.page.viewport_size
         for width, size in (("phone", PHONE), ("tablet", TABLET), ("desktop", LAPTOP)):
             self.page.set_viewport_size(size)
+            self.page.evaluate(TWO_FRAMES)
             self.picture(f"{name}-{width}")
         self.page.emulate_media(color_scheme="dark")
-        self.page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+        self.page.evaluate(TWO_FRAMES)
         self.picture(f"{name}-dark")
         self.page.emulate_media(color_scheme="null")
         if was:

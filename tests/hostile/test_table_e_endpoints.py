@@ -212,7 +212,7 @@ def test_a_process_killed_with_a_call_in_flight_is_resumed_and_the_call_is_repea
     assert again.run.answer and again.run.answer.claims and not kept(again, filled) + sound(again.run, filled)
     assert server.counts - before == {"write": 1, "check": 1}  # what was in flight, and what comes after it
     paid = budgets.spent_by_run(filled.store, run.id)
-    tried = 2  # requests to measure it as a judge
+    tried = 3  # requests: two to measure it as a judge, and one to see whether it takes pictures
     assert paid.calls == again.run.usage.calls + 1 + tried  # both times it was sent
     assert paid.tokens_in + paid.tokens_out > again.run.usage.tokens_in + again.run.usage.tokens_out
 
