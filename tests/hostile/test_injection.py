@@ -237,11 +237,6 @@ async def test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks(
     parts = {"calculations", "cells", "check_answer", "enough", "steps"}  # of other prompts
     parts |= {"check_pictures", "weigh_pictures", "write_pictures"}  # the fence of pictures: test_reading_figures.py
     # `grade` is asked by `assay evaluate run` alone: test_user_cases.py.
-    pictures = {
-        "check_pictures",
-        "weigh_pictures",
-        "write_pictures",
-    }  # hold no values: what they are about is fenced elsewhere
     assert named - seen - parts <= {"direct", "grade"}, sorted(named - seen)
 
 
