@@ -33,7 +33,7 @@ from doubles import (
 from doubles.protocol import asked_in
 from hostile_runs import Ended, asked, door, kept, of, secret, small_workspace, sound, stocked, typed_end, within
 
-from assay.agent.context import ROUNDS
+from assay.agent.context import ROUNDS, SET_ROUNDS
 from assay.agent.steps.decide import AT_ONCE, same_call
 from assay.agent.toolbox import TOOLS
 from assay.core.codec import dumps, to_json
@@ -72,7 +72,7 @@ def wrong_with(ended: Ended, opened: Workspace, mode: Mode = Mode.balanced) -> l
     """What does not hold of a run, whichever model it had."""
     run = ended.run
     wrong = [*typed_end(ended), *kept(ended, opened), *secret(ended), *sound(run, opened)]
-    wrong += within(run, opened, ROUNDS[mode])
+    wrong += within(run, opened, (SET_ROUNDS if run.every else ROUNDS)[mode])
     if not isinstance(ended.last, Answered):
         wrong.append(f"it ends in {ended.last}")
     return [*wrong, *_outside_the_toolbox(run), *_repeated(run), *_obeyed(run), *_misrouted(run)]
