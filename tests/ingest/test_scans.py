@@ -212,3 +212,26 @@ def test_a_process_that_may_start_threads_may_start_nothing_else(sandbox: Sandbo
         )
     finally:
         child.end()
+
+
+LETTERS = {
+    "afr": "êëïôû", "bos": "čćđšž", "cat": "àçèéíïòóúü", "ces": "áčďéěíňóřšťúůýž", "cym": "âêîôûŵŷ", "dan": "æøå",
+    "deu": "äöüß", "est": "äõöüšž", "eus": "ñ", "fin": "äöå", "fra": "àâæçéèêëîïôœùûüÿ", "gle": "áéíóú", "glg": "áéíñóú",
+    "hrv": "čćđšž", "hun": "áéíóöőúüű", "isl": "áæðéíóöúýþ", "ita": "àèéìòù", "lav": "āčēģīķļņšūž", "lit": "ąčęėįšųūž",
+    "mlt": "ċġħż", "nld": "éëïó", "nor": "æøå", "oci": "àáçèéíïòóú", "pol": "ąćęłńóśźż", "por": "áâãàçéêíóôõú",
+    "ron": "ăâîșț", "slk": "áäčďéíĺľňóôŕšťúýž", "slv": "čšž", "spa": "áéíñóúü¿", "sqi": "çë", "srp_latn": "čćđšž",
+    "swe": "åäö", "tgl": "ñ", "tur": "çğıöşüİ", "jpn": "あアん漢", "chi_sim": "汉语", "chi_tra": "漢語",
+    "eng": "", "hin": "अआ",
+}  # fmt: skip
+
+
+def test_a_language_is_given_to_rapidocr_only_if_its_model_has_the_letters():
+    import rapidocr
+
+    (model,) = (Path(rapidocr.__file__).parent / "models").glob("*rec*.onnx")
+    _, _, table = model.read_bytes().partition(b"character")  # the letters are a property of the model
+    known = set(table.decode("utf-8", "ignore"))
+    lacking = {language for language, letters in LETTERS.items() if not known.issuperset(letters)}
+    assert lacking == {"hin"}
+    assert not lacking & ocr.READ_BY_RAPIDOCR
+    assert ocr.READ_BY_RAPIDOCR - LETTERS.keys() == {"ind", "lat", "msa", "swa"}  # need none beyond a to z

@@ -132,10 +132,9 @@ def _gpu(settings: Settings) -> str:
 def _ocr(languages: str) -> tuple[bool | None, str]:
     from assay.ingest.pdf.ocr import find_engine
 
-    engine = find_engine(languages)
-    return bool(
-        engine
-    ) or None, engine or "not installed: pip install 'assay[ocr]'; pages that are pictures are not read"
+    if engine := find_engine(languages):
+        return True, engine
+    return None, "not installed: pip install 'assay[ocr]'; pages that are pictures are not read"
 
 
 def _system() -> Finding:

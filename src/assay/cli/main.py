@@ -83,7 +83,7 @@ class LazyGroup(TyperGroup):
         """The same, of every command the name and the docstring alone."""
         functions = {module: _functions(f"assay.cli.{module}") for module in {*COMMANDS.values()}}
         words = {
-            name: cleandoc(functions[module][name].co_consts[0])
+            name: cleandoc(functions[module][name].co_consts[0] or "")  # None under `python -OO`
             for name, module in COMMANDS.items()
             if name in functions[module]
         }

@@ -307,9 +307,8 @@ async def _parsed(intake: IngestContext, source: SourceFile, size: int, outcome:
             return await _read_copy(intake, source, sha, copy, size, outcome, tally)
         finally:
             await asyncio.to_thread(copy.unlink, True)
-            if (
-                before and before.status == Status.scanned and before.digest != sha
-            ):  # nothing else holds on to that scan
+            # The bytes of a scan that could not be read are held by nothing else.
+            if before and before.status == Status.scanned and before.digest != sha:
                 await asyncio.to_thread(forget_originals, intake.store, intake.blobs, intake.workspace, [before.digest])
     except OSError as error:
         _report_unopened(intake, source, error, tally)

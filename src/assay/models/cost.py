@@ -23,9 +23,8 @@ P = TypeVar("P")
 # Every tokenizer splits words, capitals and digits differently; these costs are near the worst of the common ones. The length
 # of a piece is bounded, so that its cost can be cached: nearly all of a text consists of a few thousand distinct pieces.
 _PIECES = re.compile(r"[a-z]{1,64}|[A-Z]{1,64}|[0-9]{1,64}|[!-/:-@\[-`{-~]{1,2}|\s{2,64}|\n")
-_LINES = re.compile(
-    r"[^\n]+\s*|\s+"
-)  # with the space after it: no piece goes beyond. Prompts repeat most of their lines
+# A line with the space after it, beyond which no piece goes. Prompts repeat most of their lines, so their costs are cached.
+_LINES = re.compile(r"[^\n]+\s*|\s+")
 _TOKEN = 180  # costs are whole parts of a token, so that a sum is the same in any order
 _LOWER, _CAPITAL, _BEYOND_ASCII = 40, 80, 81  # of a letter, and of a byte
 _MESSAGE = 6  # the delimiters of a message

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import zipfile
 from dataclasses import replace
+from pathlib import PurePath
 from pkgutil import resolve_name
 
 from assay.core.formats import FORMATS, Format, format_named, format_of_suffix
@@ -104,9 +105,10 @@ def detect_format(data: bytes, name: str, limits: FileLimits) -> Format:
             raise Refused(Status.unsupported, why)
     named = format_of_suffix(name)
     if named is not None and named.binary:
+        suffix = PurePath(name).suffix.removeprefix(".").upper()
         raise Refused(
             Status.corrupt,
-            f"Its name says {named.name.upper()} but its content does not; get a fresh copy, or give it the right ending.",
+            f"Its name says {suffix} but its content does not; get a fresh copy, or give it the right ending.",
         )
     return _detect_text(data[:SNIFFED], named)
 

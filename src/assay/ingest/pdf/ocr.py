@@ -34,10 +34,10 @@ MISSING = (
     "Its pages are pictures without text, and nothing is installed that reads them; run: pip install 'assay[ocr]' "
     "(for languages without Latin, Chinese or Japanese letters, the program tesseract)."
 )
-# Those of PP-OCRv6: one model reads all of them.
+# One model, PP-OCRv6, has all their letters.
 READ_BY_RAPIDOCR = frozenset(
     "afr bos cat ces chi_sim chi_tra cym dan deu eng est eus fin fra gle glg hrv hun ind isl ita jpn lat lav lit mlt msa nld "
-    "nor oci pol por ron slk slv spa sqi srp_latn swa swe tgl tur uzb vie".split()
+    "nor oci pol por ron slk slv spa sqi srp_latn swa swe tgl tur".split()
 )
 TOO_SLOW = f"OCR took longer than {PAGE_SECONDS:.0f} seconds on a page; scan it at a lower resolution."
 LANGUAGES = re.compile(r"[A-Za-z_]{2,30}(?:\+[A-Za-z_]{2,30})*")

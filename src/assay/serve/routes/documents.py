@@ -518,19 +518,20 @@ def known(found: T | None, document: str) -> T:
 MAX_SPAN = 20_000  # maximum characters of a span
 
 
-@documents_router.get(
-    "/{document}/pages/{n}",
-    response_class=Response,
-    responses={
-        200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}, "description": "The page."}
-    },
-)
+PNG: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}, "description": "The picture."}
+}
+Nth = Annotated[int, Path(ge=1, le=100_000)]
+Width = Annotated[int, Query(ge=200, le=2400, description="Pixels.")]
+
+
+@documents_router.get("/{document}/pages/{n}", response_class=Response, responses=PNG)
 async def page_of(
     document: schemas.PathId,
-    n: Annotated[int, Path(ge=1, le=100_000)],
+    n: Nth,
     workspace: CurrentWorkspace,
     server: CurrentServer,
-    width: Annotated[int, Query(ge=200, le=2400, description="Pixels.")] = 1100,
+    width: Width = 1100,
 ) -> Response:
     """A page of a PDF as a picture."""
     head, has_pages = await asyncio.to_thread(_head, workspace, document)
@@ -540,22 +541,13 @@ async def page_of(
     return Response(picture, media_type="image/png")  # not stored: it must not outlive the right to see it
 
 
-@documents_router.get(
-    "/{document}/figures/{n}",
-    response_class=Response,
-    responses={
-        200: {
-            "content": {"image/png": {"schema": {"type": "string", "format": "binary"}}},
-            "description": "The figure.",
-        }
-    },
-)
+@documents_router.get("/{document}/figures/{n}", response_class=Response, responses=PNG)
 async def figure_of(
     document: schemas.PathId,
-    n: Annotated[int, Path(ge=1, le=100_000)],
+    n: Nth,
     workspace: CurrentWorkspace,
     server: CurrentServer,
-    width: Annotated[int, Query(ge=200, le=2400, description="Pixels.")] = 800,
+    width: Width = 800,
 ) -> Response:
     """A figure of a PDF as a picture: the nth of the document, cut out of its page."""
     head, has_pages = await asyncio.to_thread(_head, workspace, document)

@@ -126,7 +126,7 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Adminis
     )
     server.workspace = server.workspace.with_settings(changed)
     log.info("%s has connected the model %r", who.principal.id, server.workspace.settings.llm_model)
-    server.background.begin(server.workspace.setup.get_to_know())
+    server.background.begin(server.workspace.setup.probe_local_model())
     return await asyncio.to_thread(server.workspace.setup.connection, shared=server.signs_in)
 
 

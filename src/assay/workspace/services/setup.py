@@ -258,8 +258,8 @@ class Setup(Service):
             raise _told(error, settings, shared) from None
         return describe_capability(can)
 
-    async def get_to_know(self) -> None:
-        """Try a model of this computer, which may be slow, before the first question waits for it. What fails is told then."""
+    async def probe_local_model(self) -> None:
+        """Probe a model of this computer, which may be slow, before a question waits for it. What fails, the question tells."""
         if factory.model_hosts(self.settings):
             return
         with suppress(ModelError, UserError):
