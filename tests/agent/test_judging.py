@@ -66,8 +66,11 @@ def model(**other: Any) -> Script:
 
 async def ask(folder: Path, script: Script, question: str = QUESTION, **how: Any) -> tuple[Run, list[tuple[str, str]]]:
     """The run, and its requests after the first draft: prompt and text."""
-    flags = {each: how.pop(each) for each in ("judges_differ", "llm_size") if each in how}
-    with ChatServer(script.answer) as server, opened(folder, server, **flags) as workspace:
+    flags = {each: how.pop(each) for each in ("judges_differ",) if each in how}
+    with (
+        ChatServer(script.answer, good_judge=how.pop("good_judge", True)) as server,
+        opened(folder, server, **flags) as workspace,
+    ):
         run = await answered(workspace, question, **how)
     assert not script.problems
     made = [(role_of(each)[1] or role_of(each)[0], text_of(each)) for each in server.requests]
@@ -267,8 +270,8 @@ async def test_the_words_that_carry_a_claim_are_what_the_reader_is_shown(folder:
 
 
 @pytest.mark.parametrize("mode", Mode)
-async def test_nothing_is_delivered_on_a_small_models_word(folder: Path, mode: Mode):
-    run, requests = await ask(folder, model(write=writes(LOAD, MEANT, GOOD)), llm_size="small", mode=mode)
+async def test_nothing_is_delivered_on_the_word_of_a_judge_that_failed_its_trial(folder: Path, mode: Mode):
+    run, requests = await ask(folder, model(write=writes(LOAD, MEANT, GOOD)), good_judge=False, mode=mode)
     assert not any(prompt in ("check", "revise") for prompt, _ in requests)
     assert run.answer is not None and [claim.words for claim in run.answer.claims] == [f"{FERRY} {FUEL}"]
     assert all(claim.quote for claim in run.answer.claims)

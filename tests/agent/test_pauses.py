@@ -262,7 +262,7 @@ async def test_a_mode_is_a_number_of_rounds_and_reaching_it_is_said(folder: Path
         },
         decide=lambda text, schema: calls("search", query=f"{next(words)} light"),
     )
-    with ChatServer(never.answer) as server, opened(folder, server, llm_size="small") as workspace:
+    with ChatServer(never.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, TENDED, mode=mode)
     assert run.answer is not None
     assert run.rounds <= ROUNDS[mode]

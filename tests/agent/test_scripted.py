@@ -128,19 +128,18 @@ def _cited(run: Run, keys: tuple[str, ...], workspace: Workspace) -> list[Any]:
 async def test_the_levels_of_endpoint_differ_in_form_and_not_in_what_is_done(folder: Path):
     seen = {}
     for level, lacks in LEVELS.items():
-        with ChatServer(literal().answer, lacks=lacks) as server, opened(folder, server) as workspace:
+        server = ChatServer(literal().answer, lacks=lacks, good_judge=True)  # a capable model, whatever its interface
+        with server, opened(folder, server) as workspace:
             run = await answered(workspace, mode=Mode.balanced)
         asked = [request for request in server.requests if role_of(request)[0] == "decide"]
         forms = {(request.get("response_format") or {}).get("type", "text") for request in asked}
         native = any(request.get("tools") for request in asked)
-        weighed = [passages_in(text_of(request)) for request in server.requests if role_of(request)[0] == "weigh"]
-        assert bool(weighed) == native  # who calls no tools is taken to be small, and weighs nothing
         decided = [
             str(call.arguments["query"])
             for event in run.events
             if isinstance(event, Decided) and event.is_round
             for call in event.calls
-        ]  # names are followed further with a model that is taken to be small
+        ]
         seen[level] = ("tools" if native else "", *forms), [claim.words for claim in run.answer.claims], decided  # type: ignore[union-attr]
     assert [form for form, _, _ in seen.values()] == [
         ("tools", "text"),
@@ -148,9 +147,17 @@ async def test_the_levels_of_endpoint_differ_in_form_and_not_in_what_is_done(fol
         ("", "json_object"),
         ("", "text"),
     ]
-    assert all(claims for _, claims, _ in seen.values())
-    small = [[claims, decided] for (tools, _), claims, decided in seen.values() if not tools]
-    assert small == small[:1] * 3
+    done = [(claims, decided) for _, claims, decided in seen.values()]
+    assert done[0][0] and done == done[:1] * 4
+
+
+async def test_a_model_that_neither_calls_tools_nor_judges_well_writes_nothing(folder: Path):
+    with ChatServer(literal().answer, lacks=("tools",)) as server, opened(folder, server) as workspace:
+        run = await answered(workspace)
+        said = workspace.setup.written_by()
+    assert set(server.counts) == {"probe"} and not run.asked.has_model
+    assert run.answer is not None and run.answer.claims and all(claim.quote for claim in run.answer.claims)
+    assert said == "scripted is too small to write answers, and is not asked: they are quotations."
 
 
 async def test_a_passage_is_weighed_once_and_a_hopeless_one_never_reaches_the_model(folder: Path):
@@ -248,24 +255,23 @@ async def _kit(workspace: Workspace, run: Run, model: Counted) -> RunContext:
     return replace(await run_context_for(workspace.context, run), record=Run.then, meter=meter)
 
 
-def _asked(question: str = QUESTION, tools: bool = True, **how: Any) -> Run:
-    role_models = tuple(RoleModel(role.value, "scripted", tools, True, True, small=not tools) for role in Role)
+def _asked(question: str = QUESTION, **how: Any) -> Run:
+    role_models = tuple(RoleModel(role.value, "scripted", True, True, True, small=False) for role in Role)
     return Run("r1", (Asked(question, "local", "2026-01-01", seats=role_models, **how),))
 
 
-PATHS: dict[str, tuple[Callable[[], Script], Mode, bool, str, int]] = {
-    "every step": (stateless, Mode.thorough, True, "Asked", 1),
-    "a small model": (literal, Mode.balanced, False, "Gathered", 3),
-    "revised and reopened": (self_critical, Mode.thorough, True, "Drafted", 1),
+PATHS: dict[str, tuple[Callable[[], Script], Mode, str, int]] = {
+    "every step": (stateless, Mode.thorough, "Asked", 1),
+    "revised and reopened": (self_critical, Mode.thorough, "Drafted", 1),
 }
 
 
 @pytest.mark.parametrize("sparse", [7, pytest.param(1 if os.environ.get("ASSAY_SOAK") else 3, marks=pytest.mark.long)])
-@pytest.mark.parametrize(("model", "mode", "tools", "after", "stride"), PATHS.values(), ids=PATHS)
+@pytest.mark.parametrize(("model", "mode", "after", "stride"), PATHS.values(), ids=PATHS)
 async def test_a_run_carried_on_from_any_of_its_events_ends_the_same_and_asks_nothing_twice(
-    reader: Workspace, model: Callable[[], Script], mode: Mode, tools: bool, after: str, stride: int, sparse: int
+    reader: Workspace, model: Callable[[], Script], mode: Mode, after: str, stride: int, sparse: int
 ):
-    begun = _asked(mode=mode, tools=tools)
+    begun = _asked(mode=mode)
     first = Counted(model())
     whole = await play(begun, await _kit(reader, begun, first))
     assert whole.answer is not None and whole.answer.outcome is Outcome.answered

@@ -32,7 +32,8 @@ class ChatServer(LocalServer):
 
     `lacks` names what this endpoint does not support: `tools`, `schema`, `json` (rejected with status 400) and `models`
     (404). The trial of a judge is no request of a run: it is answered here, not by `answer`, and not recorded; rightly, or,
-    by an endpoint that lacks tools, by calling every claim supported. With `trial=False` it goes to `answer` as well.
+    by an endpoint that lacks tools or is no good judge, by calling every claim supported. With `trial=False` it goes to
+    `answer` as well.
     `window` is reported as the context length. Every request is recorded: `requests` (the bodies), `headers` (in
     the same order), `counts` by role, `peak_concurrency`. `with` runs the server in a thread, `async with` on the
     running event loop.
@@ -46,6 +47,7 @@ class ChatServer(LocalServer):
         window: int | None = None,
         lacks: Collection[str] = (),
         trial: bool = True,
+        good_judge: bool | None = None,
         refuse: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(self._serve, refuse)
@@ -54,6 +56,7 @@ class ChatServer(LocalServer):
         self.window = window
         self.lacks = frozenset(lacks)
         self.trial = trial
+        self.good_judge = "tools" not in self.lacks if good_judge is None else good_judge
         self.requests: list[Json] = []
         self.headers: list[dict[str, str]] = []
         self.counts: Counter[str] = Counter()
@@ -87,7 +90,7 @@ class ChatServer(LocalServer):
         except (ValueError, AttributeError, KeyError, TypeError):
             await exchange.reply(400, _json(error("the body is no chat request", "invalid_request_error")))
             return
-        rulings = trial_rulings(request, capable="tools" not in self.lacks) if self.trial else None
+        rulings = trial_rulings(request, capable=self.good_judge) if self.trial else None
         if rulings is None:
             self.requests.append(request)
             self.headers.append(dict(exchange.request.headers))

@@ -364,7 +364,7 @@ GUARDS = (
         f"{REPETITION}::test_a_claim_under_a_heading_is_left_to_a_judge",
     ),
     Guard(
-        "what a small model copies is quoted with its block",
+        "what is copied and not judged is quoted with its block",
         "answer/draft.py",
         "made = claim if own_words else _quoted(claim, evidence)",
         "made = claim",
@@ -413,11 +413,11 @@ GUARDS = (
         "tests/answer/test_compose.py::test_words_that_a_claim_does_not_cite_carry_nothing_at_delivery",
     ),
     Guard(
-        "a small model settles nothing",
+        "a judge that failed its trial settles nothing",
         "agent/steps/check.py",
         "capable = run.asked.has_model and not context.small(Role.check)",
         "capable = run.asked.has_model",
-        "tests/agent/test_judging.py::test_nothing_is_delivered_on_a_small_models_word",
+        "tests/agent/test_judging.py::test_nothing_is_delivered_on_the_word_of_a_judge_that_failed_its_trial",
     ),
     Guard(
         "a heading that states something is judged",

@@ -18,7 +18,7 @@ from assay.answer.checking.repetition import quotation, quote_source, stands_in
 from assay.answer.claims import Sources, quotations
 from assay.core.events import Drafted
 from assay.core.printable import clean_text
-from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Picture, Quote, Shape, Working
+from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Picture, Shape, Working
 from assay.language.dates import with_weekday
 from assay.language.terms import content_terms
 from assay.models import replies
@@ -101,13 +101,11 @@ class Direct(BaseModel, extra="forbid"):
 # --- what the model is shown ----------------------------------------------------------------------------------------
 
 
-def schema(
-    keys: Sequence[str], *, calculations: bool = True, cells: bool = False, figures: Sequence[str] = ()
-) -> dict[str, Any]:
+def schema(keys: Sequence[str], *, cells: bool = False, figures: Sequence[str] = ()) -> dict[str, Any]:
     """The JSON schema of a reply, in which only shown evidence can be cited; `figures` are the keys of those whose pictures
     are shown."""
     key = {"type": "string", "enum": list(keys)}
-    more = {"calculation": calculation_schema(key)} if calculations else {}
+    more = {"calculation": calculation_schema(key)}
     more |= {"cells": cells_schema(key)} if cells else {}
     more |= {"picture": {"type": "string", "enum": ["", *figures]}} if figures else {}
     claim = object_schema(text={"type": "string"}, cites=list_schema(key, 1, CITES), **more)
@@ -150,7 +148,6 @@ def build_prompt(
     missing: Sequence[str] = (),
     *,
     objections: Sequence[Claim] = (),
-    calculations: bool = True,
     definitions: str = "",
     today: str = "",
     pictures: bool = False,
@@ -166,7 +163,7 @@ def build_prompt(
     notes += f"Usual definitions, unless the question gives its own: {definitions}.\n" if definitions else ""
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
     about = prompts.template("write_pictures") if pictures else ""
-    shown = _evidence(evidence, sources, mark, room, (asked, notes, about), calculations=calculations)
+    shown = _evidence(evidence, sources, mark, room, (asked, notes, about))
     if about:
         shown |= {"evidence": f"{about}\n{shown['evidence']}", "fields": f'{shown["fields"]}, "picture": ""'}
     return {"question": asked, "notes": notes, "today": with_weekday(today), **shown}
@@ -181,7 +178,6 @@ def build_rework_prompt(
     mark: str,
     room: int,
     *,
-    calculations: bool = True,
     today: str = "",
 ) -> dict[str, str]:
     """The values of the prompt `rework`, in at most `room` tokens: what is wanted, the claims of the last answer, and as
@@ -193,16 +189,16 @@ def build_rework_prompt(
         for claim in block.claims
     ]
     stated = fence(mark, "the last answer", fit_to_tokens("\n".join(lines), max(room // 3, 32)))
-    shown = _evidence(evidence, sources, mark, room, (asked, wanted, stated), calculations=calculations)
+    shown = _evidence(evidence, sources, mark, room, (asked, wanted, stated))
     return {"wish": wanted, "question": asked, "claims": stated, "today": with_weekday(today), **shown}
 
 
 def _evidence(
-    evidence: Sequence[Evidence], sources: Sources, mark: str, room: int, beside: Sequence[str], *, calculations: bool
+    evidence: Sequence[Evidence], sources: Sources, mark: str, room: int, beside: Sequence[str]
 ) -> dict[str, str]:
     """The evidence in the room that is left beside other values, and how calculations with it are given."""
-    cells = calculations and has_tables(evidence, sources)
-    how = how_to(room, cells=cells) if calculations else ""
+    cells = has_tables(evidence, sources)
+    how = how_to(room, cells=cells)
     left = room - sum(map(estimate_tokens, (*beside, how)))
     return {
         "evidence": quotations(evidence, sources, mark, left, cells=cells),
@@ -235,10 +231,9 @@ def read(
     evidence: Sequence[Evidence],
     by: str,
     *,
-    small: bool = False,
     figures: Mapping[str, Picture] = NO_FIGURES,
 ) -> Drafted:
-    """The draft as claims that cite only this run's evidence; those of a small model are split into sentences. A gap or
+    """The draft as claims that cite only this run's evidence. A gap or
     conflict is kept only if it states nothing of its own; a heading that does is a claim."""
     known = {each.key for each in evidence}
     blocks: list[Block] = []
@@ -246,7 +241,7 @@ def read(
     for part in reply.blocks[:BLOCKS]:
         own: list[Claim] = []
         for stated in part.claims[:CLAIMS]:
-            sentences, strange = read_claim(stated, known, small=small, figures=figures)
+            sentences, strange = read_claim(stated, known, figures=figures)
             own += sentences
             stray += strange
         first = {claim.text: claim for claim in reversed(own)}
@@ -299,7 +294,7 @@ def read_begun(text: str) -> tuple[Writing, int] | None:
 
 
 def quote_sources(draft: Drafted, evidence: Sequence[Evidence]) -> Drafted:
-    """The draft of a small model, in which each sentence that was copied or evidently taken from a cited passage is the
+    """A draft that no judge will read, in which each sentence that was copied or evidently taken from a cited passage is the
     quotation of its block: what stands beside a sentence may turn it round. The rest is checked, and fails."""
     blocks: list[Block] = []
     quoted: set[Quote] = set()
@@ -326,11 +321,11 @@ def _quoted(claim: Claim, evidence: Sequence[Evidence]) -> Claim:
 
 
 def read_claim(
-    stated: Stated, known: Collection[str], *, small: bool = False, figures: Mapping[str, Picture] = NO_FIGURES
+    stated: Stated, known: Collection[str], *, figures: Mapping[str, Picture] = NO_FIGURES
 ) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
-    """One written claim, in sentences if its writer is small, and the keys that were removed from it. Its calculation and
+    """One written claim, in sentences if it is very long, and the keys that were removed from it. Its calculation and
     its cells belong to the first sentence that states the result, or to the last."""
-    sentences, stray = claims.split_claims(ROW_MARK.sub("", stated.text), stated.cites, known, whole=not small)
+    sentences, stray = claims.split_claims(ROW_MARK.sub("", stated.text), stated.cites, known, whole=True)
     if figure := figures.get(
         stated.picture.strip().lower()
     ):  # every sentence of it: which one it is read from is unknown

@@ -127,12 +127,14 @@ def headings_and_subjects(document: Document, block: TextBlock | None, start: in
 
 
 def standing(document: Document, block: TextBlock, start: int, end: int) -> list[str]:
-    """What a piece stands under: the title, the headings, the lines that introduce it, and the header of its table."""
+    """What a piece stands under and does not say itself: the title, the headings, the lines that introduce it, and the
+    header of its table."""
     above = [document.title, *headings_and_subjects(document, block, start)]
     for table in tables_within(document.tables, start, end):
         columns = " | ".join(filter(None, table.columns))
         above += [table.caption, columns] if columns not in document.text[start:end] else [table.caption]
-    return list(dict.fromkeys(filter(None, (" ".join(each.split()) for each in above))))
+    said = {"", *map(_folded, document.text[start:end].split("\n"))}
+    return list(dict.fromkeys(" ".join(each.split()) for each in above if _folded(each) not in said))
 
 
 def cut(document: Document, start: int, end: int) -> list[tuple[Span, TextBlock]]:

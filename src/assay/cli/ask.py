@@ -25,7 +25,7 @@ from assay.cli.options import (
     again,
     with_option_groups,
 )
-from assay.cli.terminal import aside, console, plain, print_json, say_if_any, wait_for, whole
+from assay.cli.terminal import aside, console, plain, print_json, say, say_if_any, wait_for, whole
 from assay.core.errors import UserError
 from assay.core.events import Route
 from assay.core.types import Document, Hit, Passage
@@ -66,7 +66,12 @@ def ask(
         config.settle(opened, model=how.model)
         warn_before_asking(opened, how, quiet=quiet)
         show = Show(format, json, quiet, again(workspace, limits), verbose, working)
-        raise end(opened, follow(opened, opened.ask(whole(question), how), show), show)
+        ended = follow(opened, opened.ask(whole(question), how), show)
+        if how.model and not quiet and (small := opened.models.too_small()):
+            say(
+                f"Note: {small} is too small to write answers, so rules chose these quotations. `assay doctor` says why."
+            )
+        raise end(opened, ended, show)
 
 
 @with_option_groups

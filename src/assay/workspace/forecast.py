@@ -61,14 +61,13 @@ def question(mode: Mode, role_models: Sequence[RoleModel]) -> Usage:
     writer = next((role_model for role_model in role_models if role_model.role == "write"), None)
     if writer is None:
         return Usage()
-    rounds, small = ROUNDS[mode], writer.small
-    shown = 0 if small else SHOWN
-    weighings = ceil(shown * rounds / TOGETHER)
+    rounds = ROUNDS[mode]
+    weighings = ceil(SHOWN * rounds / TOGETHER)
     asked = [(1.0, ROUTE), (1.0, PLAN), (rounds, JUDGE), (max(0.0, rounds - 1.0), DECIDE), (1.0, WRITE)]
-    asked += [] if small else [(CHECKS, CHECK)]
-    tokens_in = sum(many * each[0] for many, each in asked) + weighings * TASK + shown * rounds * PASSAGE
+    asked.append((CHECKS, CHECK))
+    tokens_in = sum(many * each[0] for many, each in asked) + weighings * TASK + SHOWN * rounds * PASSAGE
     tokens_in += PICTURED * PICTURE if writer.images else 0
-    tokens_out = sum(many * each[1] for many, each in asked) + shown * rounds * WEIGHED
+    tokens_out = sum(many * each[1] for many, each in asked) + SHOWN * rounds * WEIGHED
     return Usage(ceil(sum(many for many, _ in asked)) + weighings, ceil(tokens_in), ceil(tokens_out))
 
 

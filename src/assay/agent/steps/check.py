@@ -134,10 +134,7 @@ def by_code(run: Run, context: RunContext) -> Callable[[int, Claim], Claim]:
     sources = context.sources(run)
     document = cache(context.document)  # a synthesis has hundreds of claims on few documents
     standing = unchanged_evidence(run.evidence, document)
-    # Only a capable writer of an answer is shown cells.
-    shown = (
-        run.asked.has_model and run.asked.brief is None and not (context.small(Role.check) or context.small(Role.write))
-    )
+    shown = run.asked.has_model and run.asked.brief is None and not context.small(Role.check)  # cells, to the writer
 
     def ruled(place: int, claim: Claim) -> Claim:
         if claim.quote is not None or claim.derived is not None:
@@ -405,7 +402,7 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
         for place, claim in run.unsupported:
             yield Revised(place, None, claim.why)  # it was asked whether it holds
         return
-    asks = run.asked.has_model and not context.small(Role.write)
+    asks = run.asked.has_model and not context.small(Role.write)  # a small one writes only in a synthesis
     due = dict(run.unsupported)
     before = run_before(run, _revises)
     failing = before.unsupported

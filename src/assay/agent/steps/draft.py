@@ -28,7 +28,7 @@ from assay.tables.lookup import look_up
 
 NO_PICTURES: Mapping[str, ShownPicture] = {}
 CONVERSATION = 800  # tokens of it shown for a direct reply
-LONG, SHORT = 12_000, 1_200  # tokens of evidence shown to the writer; more confuses a small model
+LONG = 12_000  # tokens of evidence shown to the writer
 
 
 async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -49,10 +49,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield Drafted((), Shape.prose, missing=(run.question,))
         return
     sources = context.sources(run)
-    small = context.small(Role.write)
-    pictures = (
-        {} if small else await context.pictures(Role.write, run, [(each.key, each.passage) for each in run.evidence])
-    )
+    pictures = await context.pictures(Role.write, run, [(each.key, each.passage) for each in run.evidence])
     figures = {key: each.picture for key, each in pictures.items()}
 
     def prompt(room: int) -> dict[str, str]:
@@ -65,19 +62,18 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
             run.readings,
             missing_parts(run),
             objections=run.objections,
-            calculations=not small,
             definitions=describe_measures(run.question, context.glossary),
             today=run.asked.today,
             pictures=bool(pictures),
         )
 
     def read(written: drafting.Writing, by: str) -> Drafted:
-        return drafting.read(written, run.question, run.evidence, by, small=small, figures=figures)
+        return drafting.read(written, run.question, run.evidence, by, figures=figures)
 
     async def without_reply(reply: NoReply) -> Drafted:
         return replace(await draft_by_rule(run, context), fallback=(reply.why,))
 
-    if not small and not context.small(Role.check):
+    if not context.small(Role.check):
         write = lambda heard: _write(run, context, "write", prompt, heard, pictures)  # noqa: E731
         async with aclosing(write_and_check(run, context, write, read, without_reply)) as events:
             async for event in events:
@@ -87,8 +83,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if isinstance(reply, NoReply):
         yield await without_reply(reply)
         return
-    drafted = read(*reply)
-    yield drafting.quote_sources(drafted, run.evidence) if small else drafted
+    yield drafting.quote_sources(read(*reply), run.evidence)
 
 
 def fallback_due(run: Run) -> bool:
@@ -215,16 +210,13 @@ async def draft_rework(run: Run, context: RunContext, *, fallback: bool = False)
             context.sources(run),
             mark(run),
             room,
-            calculations=not context.small(Role.write),
             today=run.asked.today,
         ),
     )
     if isinstance(reply, NoReply):
         return replace(as_it_was, fallback=(reply.why,))
     written, by = reply
-    drafted = drafting.read(
-        written, f"{run.question} {run.asked.question}", run.evidence, by, small=context.small(Role.write)
-    )
+    drafted = drafting.read(written, f"{run.question} {run.asked.question}", run.evidence, by)
     return replace(drafted, conflicts=drafted.conflicts or last.whole.conflicts) if drafted.blocks else drafted
 
 
@@ -236,17 +228,15 @@ async def _write(
     heard: Heard | None = None,
     pictures: Mapping[str, ShownPicture] = NO_PICTURES,
 ) -> tuple[drafting.Writing, str] | NoReply:
-    """What a model writes from the evidence; a small one sees less of it and calculates nothing."""
-    small = context.small(Role.write)
+    """What a model writes from the evidence."""
     return await context.ask(
         Role.write,
         name,
         drafting.Writing,
-        lambda room: build_prompt(min(room, SHORT if small else LONG)),
+        lambda room: build_prompt(min(room, LONG)),
         schema=drafting.schema(
             [each.key for each in run.evidence],
-            calculations=not small,
-            cells=not small and drafting.has_tables(run.evidence, context.sources(run)),
+            cells=drafting.has_tables(run.evidence, context.sources(run)),
             figures=[*pictures],
         ),
         documents=evidence_documents(run),

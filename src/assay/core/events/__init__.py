@@ -74,7 +74,7 @@ from assay.core.types import (
 # The versions of the decision code: of questions, and of syntheses. Raise one when a change makes recorded runs of its
 # kind come out differently: replay then takes the conclusions of older runs as recorded. Runs without a version have
 # version 0.
-DECIDES, DECIDES_SYNTHESIS = 8, 9
+DECIDES, DECIDES_SYNTHESIS = 9, 9
 
 
 class Mode(StrEnum):

@@ -50,7 +50,7 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
     settings = context.settings
     scope = context.scope(how.where.bases)  # an unknown base is reported before anything is recorded
     run_id = records.new_id(context.store)
-    roles = await models.Models(context).connect(run_id) if how.model and has_model(settings) else {}
+    roles = await models.Models(context).connect_writer(run_id) if how.model and has_model(settings) else {}
     if not roles and events.Checkpoint.reading in (how.checkpoints or ()):
         raise UserError("Only a model can tell the readings of a question: the checkpoint `reading` needs one.")
     who = context.principal.id

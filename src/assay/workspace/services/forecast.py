@@ -36,7 +36,8 @@ PASSAGES_PER_REQUEST = 64  # to a remote embedder
 def forecast_question(context: WorkspaceContext, how: AskOptions) -> WorkForecast:
     """What a question is expected to take. Models are assumed to be as they were when last asked."""
     settings = context.settings
-    models = Models(context).known_role_models() if how.model and has_model(settings) else ()
+    known = Models(context)
+    models = known.known_role_models() if how.model and has_model(settings) and not known.too_small() else ()
     held = document_list.counts(context.store, context.scope(how.where.bases))
     counts = {
         "documents": sum(each.ready for each in held.values()),

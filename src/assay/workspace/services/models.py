@@ -85,6 +85,16 @@ class Models(Service):
             return can, None
         return can, await self.judge_trial(llm, name, can, ledger=ledger)
 
+    async def connect_writer(self, run: str) -> Roles:
+        """The models of every role for an answer; none if the one that writes is too small: what rules choose is better."""
+        roles = await self.connect(run)
+        return {} if roles[Role.write][0].role_model.small else roles
+
+    def too_small(self) -> str:
+        """The model that would write, if it is known to be too small for that; else empty. No request is sent."""
+        writer = next((each for each in self.known_role_models() if each.role == Role.write), None)
+        return writer.model if writer and writer.small else ""
+
     def known_role_models(self) -> tuple[RoleModel, ...]:
         """The first model of every role as it was probed earlier. One that was never probed or measured counts as large. No
         request is sent."""
@@ -223,8 +233,9 @@ class _ProbedModel:
 
 def _role_model(settings: Settings, role: Role, name: str, can: Capability, trial: JudgeTrial | None) -> RoleModel:
     """The size of a model in a role. Unless the settings name it, a judge is small if its trial says so, and a model in
-    another role if it calls no tools."""
-    able = trial is None or trial.capable if role is Role.check else can.tools
+    another role if it calls no tools and was not found to judge well either."""
+    capable = trial is not None and trial.capable
+    able = trial is None or capable if role is Role.check else can.tools or capable
     small = settings.llm_size == "small" or (settings.llm_size == "auto" and not able)
     return RoleModel(role.value, name, can.tools, can.schema, can.json, can.window, small, can.images)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import zip_longest
 
 from assay.answer.compose import Statement, statements
@@ -122,7 +123,8 @@ class Questions(Service):
         scope = self.context.scope(origin.asked.where.bases)  # a missing base is reported before anything is recorded
         run_id = records.new_id(self.store)
         models, synthesis = Models(with_model(self.context, model)), origin.asked.brief is not None
-        roles = {} if by_rule else await models.connect(run_id, synthesis=synthesis)
+        connect = partial(models.connect, synthesis=True) if synthesis else models.connect_writer
+        roles = {} if by_rule else await connect(run_id)
         who = self.principal.id
         asked = replace(
             origin.asked,

@@ -192,9 +192,11 @@ class Setup(Service):
             return ""
         model, judge = (factory.models_by_role(self.settings)[role][0] for role in (Role.write, Role.check))
         by = f"and checked by {model}" if judge == model else f"by {model} and checked by {judge}"
+        if small := Models(self.context).too_small():
+            return f"{small} is too small to write answers, and is not asked: they are quotations."
         weak = ""
         trial = Models(self.context).known_trial(judge) if self.settings.llm_size == "auto" else None
-        if self.settings.llm_size == "small" or (trial and not trial.capable):
+        if trial and not trial.capable:
             by, weak = f"by {model}", f" {judge} does not judge well enough to check them: they hold quotations."
         if not shared:
             return f"Answers are written {by}.{weak}"
