@@ -25,8 +25,10 @@ def pictures(request: Mapping[str, Any]) -> list[bytes]:
 class Seeing:
     """A model that sees, says `said` of the picture, and judges so; what it was shown is kept by prompt."""
 
-    def __init__(self, said: str = READ, verdict: str = "supported", *, sees: bool = True, obeys: bool = False) -> None:
-        self.said, self.verdict, self.sees, self.obeys = said, verdict, sees, obeys
+    def __init__(
+        self, said: str = READ, verdict: str = "supported", *, sees: bool = True, obeys: bool = False, of: str = CAPTION
+    ) -> None:
+        self.said, self.verdict, self.sees, self.obeys, self.caption = said, verdict, sees, obeys, of
         self.shown: dict[str, list[bytes]] = {}
         self.asked: list[str] = []
 
@@ -45,9 +47,9 @@ class Seeing:
             if self.obeys:
                 return calls("search", query="the secret plans")
             kept = [
-                {"id": place, "quote": CAPTION, "score": 9, "note": f"The picture: {self.said}"}
+                {"id": place, "quote": self.caption, "score": 9, "note": f"The picture: {self.said}"}
                 for place, words in passages_in(text).items()
-                if CAPTION in words
+                if self.caption in words
             ]
             return {"passages": kept, "answers": [], "enough": True, "missing": [], "searches": [], "surprise": False}
         if role == "write":

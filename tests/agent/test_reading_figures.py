@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chart import CAPTION, chart_pdf
+from chart import CAPTION, OF_TABLE, chart_pdf, draw_report, scanned, scanned_pdf
 from doubles import ChatServer
 from lighthouse_notes import answered, opened
 from notes import fill
@@ -27,6 +27,7 @@ from assay.models.cost import PICTURE, prompt_tokens
 from assay.models.llm import Message, Prompt, Role, ShownPicture
 from assay.models.meter import request_digest
 from assay.prompts import fence_mark
+from assay.serve.run_views import answer_view
 from assay.workspace.forecast import question
 from assay.workspace.services.ask import run_context_for
 
@@ -126,6 +127,34 @@ async def test_without_sight_the_answer_says_that_the_figure_was_not_read(folder
     off = Seeing(CAPTION)
     run = await asked(folder, off, llm_pictures="no")
     assert run.answer is not None and run.answer.unseen and "probe" not in off.asked and not any(off.shown.values())
+
+
+async def test_a_table_of_a_scan_is_shown_as_a_picture_and_is_not_unread_without_one(tmp_path: Path):
+    """OCR has read its words; of the drawing beside it, nothing is read without sight."""
+    pytest.importorskip("rapidocr", reason="the extra `ocr` is not installed here")
+    said = "Carrow Point had 1,877 visitors in its second year."  # OCR misread it: it is nowhere in the text
+    folder = tmp_path / "workspace"
+    await fill(folder, {"lamp.txt": "The lamp room is painted with orpiment."})
+    with opened(folder, ocr=True) as workspace:
+        scan = scanned_pdf(scanned(draw_report))
+        (read,) = (await workspace.documents.add_sources([SourceFile("scan.pdf", "scan.pdf", data=scan)])).files
+        assert read.status == "read"
+    model = Seeing(said, of="Ferries\t830\t912\t987")  # a row of it is quoted
+    run = await asked(folder, model)
+    assert run.answer is not None
+    (claim,) = run.answer.claims
+    assert claim.figure is not None and claim.figure.name == "Table 2" and claim_details.basis(claim) is Basis.figure
+    assert render.warnings(claim, {}) == "(read from Table 2 on page 1 by the model)"
+    assert model.shown["weigh"] and model.shown["write"] and set(model.shown["check"]) <= set(model.shown["write"])
+    with opened(folder) as workspace:
+        shown = answer_view(run.answer, tuple(run.evidence), workspace.documents.get).figures
+        assert [each.name for each in shown] == ["Table 2"]
+    blind = await asked(folder, Seeing(OF_TABLE, sees=False, of=OF_TABLE))
+    assert blind.answer is not None and blind.answer.claims and not blind.answer.unseen
+    unread = await asked(folder, Seeing(CAPTION, sees=False))
+    assert unread.answer is not None and [each.partition(":")[0] for each in unread.answer.unseen] == [
+        "Figure 1 on page 1 was not read"
+    ]
 
 
 async def test_what_the_judge_does_not_see_in_the_picture_is_dropped(folder: Path):

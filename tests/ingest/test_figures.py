@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 
+import numpy as np
 import pytest
 from chart import BODY, CAPTION, REFERS, chart_pdf
 from reportlab.lib.pagesizes import A4
@@ -15,6 +16,7 @@ from assay.core.types import Document, Figure
 from assay.ingest.figures import caption_name
 from assay.ingest.formats.detect import read
 from assay.ingest.parsed import FileLimits, Parsed
+from assay.ingest.pdf.ink import find_ink
 from assay.ingest.split import split_passages
 
 
@@ -132,6 +134,22 @@ def test_pictures_of_word_documents_have_captions():
     found = parsed(file.getvalue(), "report.docx")
     assert [found.text[each.start : each.end] for each in found.figures] == ["Figure 2: The lamp of the tower."]
     assert words(found, found.figures[0].mentions) == ["Figure 2 is of 1871."]
+
+
+@pytest.mark.parametrize("caption", ["Table 2. Visitors", "Tab. 2: Besucher", "Tabla 2 – Visitantes", "表2 游客"])
+def test_a_caption_of_a_table_is_told_from_one_of_a_figure(caption: str):
+    assert caption_name(caption, of_table=True) and not caption_name(caption)
+    assert not caption_name(CAPTION, of_table=True) and not caption_name("Table 2 lists all", of_table=True)
+
+
+def test_ink_is_what_is_drawn_and_neither_words_nor_shadows_nor_specks():
+    page = np.tile(np.linspace(250, 120, 600), (800, 1)) + np.random.default_rng(3).normal(0, 6, (800, 600))
+    page[:, :12] = 10  # the edge of the scanner
+    page[300:400, 200:400] -= 90
+    page[500:510, 100:220:3] -= 90  # words
+    page[600:603, 300:303] -= 90
+    (found,) = find_ink(np.clip(page, 0, 255).astype(np.uint8), [(100, 500, 220, 510)])
+    assert found == pytest.approx((200, 300, 400, 400), abs=8)
 
 
 @pytest.mark.parametrize(

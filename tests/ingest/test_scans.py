@@ -6,30 +6,30 @@ import io
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from chart import CAPTION, OF_TABLE, Line, draw_report, scanned
+from chart import scanned_pdf as document
 from PIL import Image
-from reportlab.lib.pagesizes import A4
-from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 from sqlalchemy import select
 
 from assay.answer.claim_details import basis
-from assay.core.types import Basis, Derivation, Document, Quote
+from assay.core.types import Basis, Derivation, Document, Figure, Quote
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.pdf import ocr, picture
-from assay.ingest.pdf.reader import OpenPdf
 from assay.ingest.sandbox.process import ParserProcess
 from assay.ingest.sandbox.runner import Sandbox, missing_guards
 from assay.ingest.scan import scanned_boxes, sure_of
+from assay.ingest.split import split_passages
 from assay.store.schema import texts
 from assay.tables.derive import derive
 from assay.workspace.facade import open_workspace
 
 pytest.importorskip("rapidocr", reason="the extra `ocr` is not installed here")
-Line = tuple[int, int, str]  # from the left, from the foot, words
 TEXT: list[Line] = [(70, 760, "This page holds its text."), (70, 730, "The sluice was built in 1931.")]
 GERMAN: list[Line] = [(70, 700, "Prüfbericht über die Höhe des Flusses"), (70, 660, "Die Größe beträgt 4,2 Meter.")]
 COLUMNS: list[Line] = [
@@ -47,41 +47,20 @@ TABLE: list[Line] = [
 
 
 def page(lines: Sequence[Line], size: int = 15) -> np.ndarray:
-    """A page with these words, drawn at 150 dpi, a little askew and with noise."""
-    drawn = io.BytesIO()
-    canvas = Canvas(drawn, pagesize=A4)
-    canvas.setFont("Helvetica", size)
-    for x, y, words in lines:
-        canvas.drawString(x, y, words)
-    canvas.save()
-    shown = Image.open(io.BytesIO(OpenPdf().page_image(drawn.getvalue(), 1, 150 / 72))).convert("L")
-    askew = shown.rotate(0.7, resample=Image.Resampling.BICUBIC, fillcolor=255)
-    noise = np.random.default_rng(7).normal(0, 10, (shown.height, shown.width))
-    return np.clip(np.asarray(askew, dtype=float) + noise, 0, 255).astype(np.uint8)
+    """A scan of a page with these words."""
+
+    def draw(canvas: Canvas) -> None:
+        canvas.setFont("Helvetica", size)
+        for x, y, words in lines:
+            canvas.drawString(x, y, words)
+
+    return scanned(draw)
 
 
 def photo() -> np.ndarray:
     """Hills under a sky: a picture without a word."""
     x, y = np.meshgrid(np.linspace(0, 6, 900), np.linspace(0, 1, 1200))
     return np.where(y > 0.5 + 0.1 * np.sin(x), 60 + 60 * y, 150 + 90 * y).astype(np.uint8)
-
-
-def document(*pages: np.ndarray | Sequence[Line]) -> bytes:
-    """A PDF of pages with text (lines) and of scans (pictures)."""
-    out = io.BytesIO()
-    canvas = Canvas(out, pagesize=A4)
-    for each in pages:
-        if isinstance(each, np.ndarray):
-            size = (each.shape[1] * 72 / 150, each.shape[0] * 72 / 150)
-            canvas.setPageSize(size)
-            canvas.drawImage(ImageReader(Image.fromarray(each)), 0, 0, *size)
-        else:
-            canvas.setPageSize(A4)
-            for x, y, words in each:
-                canvas.drawString(x, y, words)
-        canvas.showPage()
-    canvas.save()
-    return out.getvalue()
 
 
 def file(pixels: np.ndarray, form: str = "PNG") -> bytes:
@@ -137,6 +116,39 @@ async def test_a_table_that_ocr_read_is_looked_up_and_not_proven(sandbox: Sandbo
     found, at = stored(parsed), parsed.text.index("1,377")
     quote = Quote("d1", at, at + 5, "1,377")
     assert basis(derive(Derivation.cell, [quote], ["k1"], lambda _: found)) is Basis.scan
+
+
+@pytest.mark.parametrize("turns", [0, pytest.param(1, marks=pytest.mark.long)])
+async def test_a_captioned_table_and_a_drawing_of_a_scan_are_figures_with_their_boxes(
+    sandbox: Sandbox, turns: int
+) -> None:
+    """Also of a page that lies on its side. A caption with nothing beside it is none."""
+    data = document(np.rot90(scanned(draw_report), turns).copy())
+    parsed = await ocr.OcrReader(sandbox).read(data, "report.pdf")
+    assert isinstance(parsed, Parsed)
+    table, drawing = parsed.figures
+    assert (table.name, table.table, table.page) == ("Table 2", True, 1)
+    assert (drawing.name, drawing.table, drawing.page) == ("Figure 1", False, 1)
+    assert [parsed.text[each.start : each.end] for each in parsed.figures] == [OF_TABLE, CAPTION]
+    for figure, (left, top, right, bottom) in (table, (72, 160, 471, 218)), (drawing, (150, 302, 450, 484)):
+        wanted = left / 595, top / 842, right / 595, bottom / 842
+        x0, y0, x1, y1 = wanted
+        assert figure.box == pytest.approx((y0, 1 - x1, y1, 1 - x0) if turns else wanted, abs=0.02)
+        (mention,) = figure.mentions
+        assert parsed.text[slice(*mention)].startswith("Table 2 lists what Figure 1 draws")
+
+
+async def test_a_table_of_a_scan_stays_in_the_passage_of_its_caption(sandbox: Sandbox) -> None:
+    parsed = await ocr.OcrReader(sandbox).read(document(scanned(draw_report)), "report.pdf")
+    assert isinstance(parsed, Parsed)
+    found = replace(stored(parsed), figures=parsed.figures)
+
+    def cut(figures: tuple[Figure, ...]) -> list[str]:
+        return [each.text for each in split_passages(replace(found, figures=figures), lambda text: len(text.split()))]
+
+    (whole,) = [passage for passage in cut(parsed.figures) if OF_TABLE in passage]
+    assert "1,377" in whole and CAPTION not in whole and CAPTION in cut(parsed.figures)
+    assert cut(parsed.figures[:1]) == cut(())
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,8 @@ def _unseen(run: Run, cited: Collection[str], document: Documents) -> tuple[str,
         span = (each.quote.start, each.quote.end) if each.key in cited else (each.passage.start, each.passage.end)
         own = captioned(source, each.passage.start, each.passage.end) if source else []
         about = referred_to(source, *span) if source and each.key in cited and not sees else own
-        for figure in about if source else ():
-            if (each.passage.doc_id, figure.page, figure.box) not in shown:
+        for figure in about if source else ():  # of a table that is a picture, OCR has read the words
+            if not figure.table and (each.passage.doc_id, figure.page, figure.box) not in shown:
                 where = f"{figure.name or 'A figure'}{f' on page {figure.page}' if figure.page else ''}"
                 found[f"{where} was not read: {_why_unseen(run, sees=sees, drawn=figure.box is not None)}"] = None
     return tuple(found)[:MOST_UNSEEN]

@@ -96,7 +96,8 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A picture or drawing, by its caption, which is `document.text[start:end]`. `box` is where it is on its page: edges as
-    fractions of the page as shown, from the top left; None if it cannot be drawn. `mentions` are the sentences about it."""
+    fractions of the page as shown, from the top left; None if it cannot be drawn. `mentions` are the sentences about it.
+    A table of a scan is one too: OCR has read its words, and may have misread them."""
 
     start: int
     end: int
@@ -104,6 +105,7 @@ class Figure:
     page: int = 0  # counted from 1; 0 without a box
     box: tuple[float, float, float, float] | None = None
     mentions: tuple[tuple[int, int], ...] = ()
+    table: bool = omitted_when_empty(False)  # its words are in the text as well
 
 
 SEAMS = "seams"  # the key in the `meta` of a document

@@ -1,4 +1,4 @@
-"""What captions call their figures, in many languages, and the sentences that refer to a figure. Pure."""
+"""What captions call their figures and tables, in many languages, and the sentences that refer to one. Pure."""
 
 from __future__ import annotations
 
@@ -9,31 +9,36 @@ from dataclasses import replace
 from assay.core.types import Figure
 from assay.ingest.parsed import Parsed
 from assay.language.sentences import split_sentences
-from assay.language.terms import data_lines
+from assay.language.terms import data_lines, word_list
 
 MOST_MENTIONS = 20  # of a figure
 LONGEST_NAME = 40  # characters
 _REACH = 1_000  # characters around a mention, in which its sentence is looked for
 
-*_LINES, _JOINING = (line.split() for line in data_lines("figure_words"))
+*_FIGURES, _JOINING = (line.split() for line in data_lines("figure_words"))
 _NUMBER = r"[A-Z]?\.?\d{1,3}(?:[.–-]\d{1,3})*(?!\d)"
-_WORDS = "|".join(sorted({re.escape(word) for line in _LINES for word in line}, key=len, reverse=True))
+_FIGURE, _TABLE = (
+    "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+    for words in ({word for line in _FIGURES for word in line}, word_list("table_words"))
+)
+_WORDS = rf"(?i:{_FIGURE}|(?P<table>{_TABLE}))"
 _NAMED = re.compile(
-    rf"(?<![A-Za-z\u00c0-\u052f])(?i:{_WORDS})\.?\s?(?P<numbers>{_NUMBER}"
+    rf"(?<![A-Za-z\u00c0-\u052f]){_WORDS}\.?\s?(?P<numbers>{_NUMBER}"
     rf"(?:[a-z]?\)?\s?(?:{'|'.join(map(re.escape, _JOINING))})\s?{_NUMBER})*)"
 )
-_CAPTIONED = re.compile(rf"(?P<name>(?i:{_WORDS})\.?\s?(?P<number>{_NUMBER}))\s*(?P<mark>[:.|—–)-]?)\s*(?P<next>\S?)")
+_CAPTIONED = re.compile(rf"(?P<name>{_WORDS}\.?\s?(?P<number>{_NUMBER}))\s*(?P<mark>[:.|—–)-]?)\s*(?P<next>\S?)")
 
 
 def names_figure(text: str) -> bool:
     """Whether a text names a figure by its number."""
-    return _NAMED.search(text) is not None
+    return any(not match["table"] for match in _NAMED.finditer(text))
 
 
-def caption_name(words: str) -> str:
-    """`Figure 3`, if a paragraph begins as the caption of a figure; empty otherwise. `Figure 3 shows` begins a sentence."""
+def caption_name(words: str, *, of_table: bool = False) -> str:
+    """`Figure 3`, if a paragraph begins as the caption of a figure, or of a table; empty otherwise. `Figure 3 shows` begins a
+    sentence."""
     found = _CAPTIONED.match(words)
-    if found is None or (not found["mark"] and found["next"].islower()):
+    if found is None or bool(found["table"]) != of_table or (not found["mark"] and found["next"].islower()):
         return ""
     return " ".join(found["name"].split())[:LONGEST_NAME]
 
@@ -55,10 +60,10 @@ def with_mentions(parsed: Parsed) -> Parsed:
     if not parsed.figures:
         return parsed
     found: dict[int, dict[tuple[int, int], None]] = {}
-    numbers = [_number_of(each.name) for each in parsed.figures]
-    for match in _NAMED.finditer(parsed.text) if any(numbers) else ():
+    numbers = [(each.table, _number_of(each.name)) for each in parsed.figures]
+    for match in _NAMED.finditer(parsed.text) if any(number for _, number in numbers) else ():
         for number in set(re.findall(_NUMBER, match["numbers"])):
-            places = [at for at, own in enumerate(numbers) if own == number]
+            places = [at for at, own in enumerate(numbers) if own == (bool(match["table"]), number)]
             if places:
                 near = min(places, key=lambda at: abs(parsed.figures[at].start - match.start()))
                 if not parsed.figures[near].start <= match.start() < parsed.figures[near].end:

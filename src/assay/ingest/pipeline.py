@@ -46,7 +46,7 @@ from assay.store.documents import Entry
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-PARSER = "5"  # incremented when the same file would now give a different text, other tables or figures
+PARSER = "6"  # incremented when the same file would now give a different text, other tables or figures
 WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
 BYTES_AT_ONCE = 128_000_000  # of files that are read at the same time; a larger file is read alone
 ENOUGH = 32  # passages of which a batch does not wait for more

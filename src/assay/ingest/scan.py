@@ -23,6 +23,7 @@ MOST_BYTES = 200_000_000  # unpacked
 LEAST_SLOPE = 0.002
 UNSURE = 85  # percent: below it, a page is named
 LIKE_THE_REST = 0.25  # by which the height of a line may differ from the usual one without being another size of type
+Edges = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +36,20 @@ class SeenWord:
     y0: float
     x1: float
     y1: float
-    shown: tuple[float, float, float, float]
+    shown: Edges
     sure: float  # 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
 class SeenPage:
-    """The words that OCR saw on a page, counted from 1. `width` and `height` are those of the page turned upright."""
+    """The words that OCR saw on a page, counted from 1. `width` and `height` are those of the page turned upright, by so many
+    quarter `turns` to the left."""
 
     page: int
     width: float
     height: float
     words: tuple[SeenWord, ...] = ()
+    turns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,7 @@ class ScannedWord:
 
 def straightened(words: Sequence[SeenWord]) -> list[SeenWord]:
     """The words as on a page that was laid straight on the scanner, each as high as its line."""
-    lines = [list(line) for _, line in groupby(words, key=lambda word: word.line)]
-    slopes = [slope for line in lines if (slope := _slope(line)) is not None]
-    slope = median(slopes) if slopes else 0.0
-    slope = slope if abs(slope) > LEAST_SLOPE else 0.0
+    lines, slope = _lines(words), slope_of(words)
     usual = median([word.y1 - word.y0 for word in words]) if words else 0.0
     found: list[SeenWord] = []
     for line in lines:
@@ -80,6 +80,33 @@ def straightened(words: Sequence[SeenWord]) -> list[SeenWord]:
         middle = median((word.y0 + word.y1) / 2 - slope * (word.x0 + word.x1) / 2 for word in line)
         found += [replace(word, y0=middle - high / 2, y1=middle + high / 2) for word in line]
     return found
+
+
+def slope_of(words: Sequence[SeenWord]) -> float:
+    """By how much the lines of a page go down to the right."""
+    slopes = [slope for line in _lines(words) if (slope := _slope(line)) is not None]
+    slope = median(slopes) if slopes else 0.0
+    return slope if abs(slope) > LEAST_SLOPE else 0.0
+
+
+def _lines(words: Sequence[SeenWord]) -> list[list[SeenWord]]:
+    return [list(line) for _, line in groupby(words, key=lambda word: word.line)]
+
+
+def turned_back(box: Edges, turns: int) -> Edges:
+    """A box in fractions of a page, on the page before it was turned to the left so many times."""
+    x0, y0, x1, y1 = box
+    for _ in range(turns):
+        x0, y0, x1, y1 = 1 - y1, x0, 1 - y0, x1
+    return x0, y0, x1, y1
+
+
+def shown_edges(seen: SeenPage, box: Edges) -> Edges:
+    """Where a box of a page that was laid straight is on the page as it is shown."""
+    x0, y0, x1, y1 = box
+    low, high = sorted((slope_of(seen.words) * x0, slope_of(seen.words) * x1))
+    edges = x0 / seen.width, (y0 + low) / seen.height, x1 / seen.width, (y1 + high) / seen.height
+    return turned_back(edges, seen.turns)
 
 
 def _slope(line: Sequence[SeenWord]) -> float | None:

@@ -100,7 +100,8 @@ class _Unit:
 
 def _units(document: Document, blocks: Sequence[TextBlock], tokens: Tokens, size: int) -> list[_Unit]:
     text, sections = document.text, document.sections
-    captions = [edge for figure in document.figures for edge in (figure.start, *_after(text, figure.end))]
+    drawn = [each for each in document.figures if not each.table]  # a table's rows stay with what they are called
+    captions = [edge for figure in drawn for edge in (figure.start, *_after(text, figure.end))]
     seams = sorted({*document.seams, *captions})  # the caption of a figure is a passage of its own
     rows = [span for table in document.tables for span in row_spans(table)]
     begins = {section.start: section for section in sections}

@@ -458,19 +458,27 @@ def answer_view(
         stopped=render.why_ended(given),
         unread=tuple(file_name(uri) for uri in given.unread),
         remarks=tuple(render.notes(given)),
-        figures=_figures(cited, library),
+        figures=_figures(given, cited, library),
     )
 
 
-def _figures(cited: citations.Cited, library: Library) -> tuple[FigureView, ...]:
-    """The figures that what is cited is about, each once."""
-    found: dict[tuple[str, int], FigureView] = {}
-    for quote in (each.quote for each in cited.values()):
-        source = library(quote.doc_id)
-        for view in figure_views(referred_to(source, quote.start, quote.end), source) if source else ():
-            if view.box:
-                found.setdefault((view.document, view.n), view)
-    return tuple(found.values())
+def _figures(given: Answer, cited: citations.Cited, library: Library) -> tuple[FigureView, ...]:
+    """The figures that what is cited is about, and those that claims are read from, each once."""
+    about = [
+        (source, figure)
+        for quote in (each.quote for each in cited.values())
+        if (source := library(quote.doc_id))
+        for figure in referred_to(source, quote.start, quote.end)
+    ]
+    read = [
+        (source, figure)
+        for picture in (claim.figure for claim in (*given.claims, *given.near) if claim.figure)
+        if (source := library(picture.document))
+        for figure in source.figures
+        if (figure.page, figure.box) == (picture.page, picture.box)
+    ]
+    views = (view for source, figure in (*about, *read) for view in figure_views([figure], source) if view.box)
+    return tuple({(view.document, view.n): view for view in views}.values())
 
 
 def figure_views(figures: Iterable[Figure], document: Document) -> tuple[FigureView, ...]:

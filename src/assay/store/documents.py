@@ -216,7 +216,7 @@ def has_figures(store: Store, scope: Scope) -> bool:
     query = (
         select(documents.c.id)
         .join(tables, tables.c.document == documents.c.id)
-        .where(within(scope), SEARCHABLE, tables.c.figures.is_not(None), documents.c.kind == "pdf")
+        .where(within(scope), SEARCHABLE, tables.c.figures.is_not(None), documents.c.kind.in_(("pdf", "picture")))
         .limit(1)
     )
     return bool(store.rows(query))

@@ -1,13 +1,14 @@
 """Finds the figures of a PDF: captions among its lines, and the pictures and drawings beside them. Pure.
 
 A page says nothing about figures, only what is drawn where. A figure is what is drawn between its caption and the running
-text above or below it.
+text above or below it. On a page that OCR read, tables with a caption are found as well: rows beside it, and what stands
+close to them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Literal
@@ -17,14 +18,19 @@ from assay.ingest.figures import caption_name
 from assay.ingest.pdf.c_functions import Box
 from assay.ingest.pdf.page import PageContent
 from assay.ingest.pdf.tables import PlacedLine
+from assay.ingest.scan import shown_edges
 
 SMALLEST = 24.0  # points, in width and height
 PROSE_WORDS = 6  # of a line of running text
 PROSE_WIDTH = 0.55  # of its column
 NEAR = 14.0  # points between a drawing and its labels
+MARGIN = 4.0  # points around what was found on a scan, where edges are less certain
+ROW_GAP = 3.0  # heights of a line, between two lines of a table
+LEAST_ROWS = 2  # with several cells
 ROUND = 4  # digits of the edges of a box
 
 Side = Literal["above", "below"]
+SIDES: tuple[Side, Side] = ("above", "below")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,56 +42,84 @@ class _Caption:
     box: Box
     left: float  # of its column
     right: float
+    table: bool = False
 
 
 def find_figures(text: str, lines: Sequence[PlacedLine], sheets: Sequence[PageContent]) -> tuple[Figure, ...]:
     """The captioned figures, in the order of the text. A caption with nothing drawn beside it is none: it may be of a list."""
     by_page: dict[int, list[PlacedLine]] = {}
     for line in lines:
-        if sheets[line.page].drawn:
+        if sheets[line.page].drawn or sheets[line.page].seen:
             by_page.setdefault(line.page, []).append(line)
-    places = {
-        caption: {side: box for side in ("above", "below") if (box := _beside(caption, own, sheets[page], side))}
-        for page, own in by_page.items()
-        for caption in _captions(text, own)
-    }
-    votes = Counter(side for found in places.values() if len(found) == 1 for side in found)
-    usual: Side = "below" if votes["below"] > votes["above"] else "above"
+    captions = {page: _captions(text, own, scanned=sheets[page].seen is not None) for page, own in by_page.items()}
+    tables = _chosen(
+        {
+            each: {side: box for side in SIDES if (box := _rows_beside(each, by_page[page], side))}
+            for page, found in captions.items()
+            for each in found
+            if each.table
+        },
+        "below",
+    )
+    taken = {page: [box for each, box in tables.items() if each.page == page] for page in by_page}
+    figures = _chosen(
+        {
+            each: {
+                side: box for side in SIDES if (box := _beside(each, by_page[page], sheets[page], side, taken[page]))
+            }
+            for page, found in captions.items()
+            for each in found
+            if not each.table
+        },
+        "above",
+    )
     found: dict[str, Figure] = {}
-    for caption, boxes in sorted(places.items(), key=lambda each: each[0].start):
-        if boxes:
-            box = boxes[usual] if usual in boxes else next(iter(boxes.values()))
-            found.setdefault(
-                f"{caption.name}{caption.page if caption.name in found else ''}", _figure(caption, box, sheets)
-            )
+    for caption, box in sorted((tables | figures).items(), key=lambda each: each[0].start):
+        known = f"{caption.name}{caption.page if caption.name in found else ''}"
+        found.setdefault(known, _figure(caption, box, sheets[caption.page]))
     return tuple(sorted(found.values(), key=lambda each: each.start))
 
 
-def _figure(caption: _Caption, box: Box, sheets: Sequence[PageContent]) -> Figure:
-    width, height = max(sheets[caption.page].width, 1.0), max(sheets[caption.page].height, 1.0)
-    edges = (box[0] / width, box[1] / height, box[2] / width, box[3] / height)
+def _chosen(places: Mapping[_Caption, Mapping[Side, Box]], usual: Side) -> dict[_Caption, Box]:
+    """What belongs to each caption, if anything: where there is something on both sides, on the side that most have it."""
+    votes = Counter(side for found in places.values() if len(found) == 1 for side in found)
+    usual = max(SIDES, key=lambda side: (votes[side], side == usual))
+    return {each: found.get(usual) or next(iter(found.values())) for each, found in places.items() if found}
+
+
+def _figure(caption: _Caption, box: Box, sheet: PageContent) -> Figure:
+    if sheet.seen:
+        x0, y0, x1, y1 = box
+        edges = shown_edges(sheet.seen, (x0 - MARGIN, y0 - MARGIN, x1 + MARGIN, y1 + MARGIN))
+    else:
+        width, height = max(sheet.width, 1.0), max(sheet.height, 1.0)
+        edges = (box[0] / width, box[1] / height, box[2] / width, box[3] / height)
     x0, y0, x1, y1 = (round(min(max(edge, 0.0), 1.0), ROUND) for edge in edges)
-    return Figure(caption.start, caption.end, caption.name, caption.page + 1, (x0, y0, x1, y1))
+    return Figure(caption.start, caption.end, caption.name, caption.page + 1, (x0, y0, x1, y1), table=caption.table)
 
 
-def _captions(text: str, lines: Sequence[PlacedLine]) -> list[_Caption]:
-    """The paragraphs of a page that begin as captions do."""
+def _captions(text: str, lines: Sequence[PlacedLine], *, scanned: bool) -> list[_Caption]:
+    """The paragraphs of a page that begin as captions do; those of tables only on one that was `scanned`."""
     found: list[_Caption] = []
     for index, placed in enumerate(lines):
         if side_by_side := _in_a_row(text, placed):
             found += side_by_side
             continue
         opens = placed.start == 0 or text[placed.start - 2 : placed.start] == "\n\n"
-        name = caption_name(text[placed.start : placed.end]) if opens else ""
+        words = text[placed.start : placed.end] if opens else ""
+        table = scanned and caption_name(words, of_table=True)
+        name = table or caption_name(words)
         if not name:
             continue
         end = text.find("\n\n", placed.start)
         end = end if end >= 0 else len(text)
         own = [each for each in lines[index:] if each.start < end]
+        if table:  # its rows may follow in the same paragraph
+            own = own[: next((place for place, each in enumerate(own) if place and each.line.cells), None)]
         found.append(
             _Caption(
                 name, placed.page, placed.start, own[-1].end, _around([_box(each) for each in own]),
-                min(each.line.left for each in own), max(each.line.right for each in own),
+                min(each.line.left for each in own), max(each.line.right for each in own), bool(table),
             )
         )  # fmt: skip
     return found
@@ -107,18 +141,46 @@ def _in_a_row(text: str, placed: PlacedLine) -> list[_Caption]:
     ]  # fmt: skip
 
 
-def _beside(caption: _Caption, lines: Sequence[PlacedLine], sheet: PageContent, side: Side) -> Box | None:
-    """What is drawn on this side of a caption, up to the next running text or caption, with its labels."""
-    drawn = [box for box in sheet.drawn if _shared(box[0], box[2], caption.left, caption.right) > 0.5]
+def _rows_beside(caption: _Caption, lines: Sequence[PlacedLine], side: Side) -> Box | None:
+    """The lines of a table on this side of its caption, from row to row up to the next text."""
+    found, rows = [caption.box], 0
+    for each in sorted(lines, key=lambda each: abs(each.line.y0 - caption.box[1])):
+        line, box = each.line, _box(each)
+        over = _shared(line.x0, line.x1, caption.left, caption.right) > 0.3
+        if not over or (line.y1 > caption.box[1] + 2 if side == "above" else line.y0 < caption.box[3] - 2):
+            continue
+        gap = found[-1][1] - line.y1 if side == "above" else line.y0 - found[-1][3]
+        if gap > ROW_GAP * (line.y1 - line.y0) or _is_prose(each) or _names_something(line.text):
+            break
+        rows += line.cells
+        found.append(box)
+    return _around(found[1:]) if rows >= LEAST_ROWS else None
+
+
+def _names_something(words: str) -> bool:
+    return bool(caption_name(words) or caption_name(words, of_table=True))
+
+
+def _beside(
+    caption: _Caption, lines: Sequence[PlacedLine], sheet: PageContent, side: Side, taken: Sequence[Box]
+) -> Box | None:
+    """What is drawn on this side of a caption, up to the next running text or caption, with its labels. `taken` are tables."""
+    rules = [(x0 - NEAR, y0 - NEAR, x1 + NEAR, y1 + NEAR) for x0, y0, x1, y1 in taken]
+    drawn = [
+        box
+        for box in sheet.drawn
+        if _shared(box[0], box[2], caption.left, caption.right) > 0.5 and not any(_inside(box, each) for each in rules)
+    ]
     others = [each for each in lines if not caption.start <= each.start < caption.end]
     framed = [box for box in drawn if min(box[2] - box[0], box[3] - box[1]) >= SMALLEST]
     walls = [
         _box(each)
         for each in others
         if _shared(each.line.x0, each.line.x1, caption.left, caption.right) > 0.3
-        and (_is_prose(each) or caption_name(each.line.text))
+        and (_is_prose(each) or (_names_something(each.line.text) if sheet.seen else caption_name(each.line.text)))
         and not any(_inside(_box(each), box) for box in framed)
     ]
+    walls += [box for box in taken if _shared(box[0], box[2], caption.left, caption.right) > 0.3]
     if side == "above":
         top, bottom = max((box[3] for box in walls if box[3] <= caption.box[1] + 2), default=0.0), caption.box[1]
     else:

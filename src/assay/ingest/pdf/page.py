@@ -20,6 +20,7 @@ from assay.ingest.figures import names_figure
 from assay.ingest.parsed import HiddenText
 from assay.ingest.pdf.c_functions import Box, PageFrame, PdfFunctions, TextStyle, page_frame
 from assay.ingest.pdf.unseen import SCAN, Survey, Surveyor, WordsOnPage, find_unseen
+from assay.ingest.scan import SeenPage
 
 SOFT_BREAK = "\ufffe"  # the engine's mark for a hyphen at the end of a line; in some files it is \x02
 WORD = re.compile(rf"[^\s\x00{SOFT_BREAK}]+{SOFT_BREAK}?")
@@ -58,6 +59,7 @@ class PageContent:
     picture: bool = False  # an image fills most of the page
     shapes: tuple[Box, ...] = ()  # pictures and frames, but no lines, and nothing as large as the page
     drawn: tuple[Box, ...] = ()  # everything but text, of a page that names a figure
+    seen: SeenPage | None = None  # what OCR saw there, and its words stand for
 
 
 def read_characters(engine: PdfFunctions, text_page: int, handle: Any, count: int) -> str:

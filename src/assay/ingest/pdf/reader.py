@@ -22,17 +22,19 @@ import pypdfium2.raw as raw
 
 from assay.core.types import SEAMS
 from assay.ingest import parsed
+from assay.ingest.figures import names_figure
 from assay.ingest.formats.archive import LOCKED
 from assay.ingest.metadata.fill import read_front_page
 from assay.ingest.parsed import FileLimits, HiddenText, PageBox, Parsed, Refused, Status
 from assay.ingest.pdf.build_text import PdfText, build_text, fold_title
-from assay.ingest.pdf.c_functions import PdfFunctions, page_frame
+from assay.ingest.pdf.c_functions import Box, PdfFunctions, page_frame
 from assay.ingest.pdf.figures import find_figures
+from assay.ingest.pdf.ink import find_ink
 from assay.ingest.pdf.layout import TextRun, order_lines, rotated_lines, rows_of, split_runs
 from assay.ingest.pdf.page import PageContent, PdfWord, read_page
 from assay.ingest.pdf.picture import is_picture, open_picture
 from assay.ingest.pdf.unseen import Surveyor, has_layered_forms
-from assay.ingest.scan import SeenPage, marked_tables, pack, remarks, straightened
+from assay.ingest.scan import SeenPage, marked_tables, pack, remarks, slope_of, straightened
 
 TOO_LONG = "Only {read:,} of its {all:,} pages were read: all would take more than {seconds:.0f} seconds; split it."
 SCANNED = "Its pages are pictures without text; read it with OCR, or export it with its text."
@@ -47,6 +49,7 @@ PAGE_NUMBER = re.compile(
 FEW_WORDS = 12  # an image with fewer words beside it is an image of a page
 MOST_PIXELS = 40_000_000  # of an image for OCR
 SEEN_SIDE = 2000  # pixels of the longer side of a page that RapidOCR is shown
+INK_SIDE = 840  # pixels of the longer side of a page on which drawings are looked for
 SHOWN_PIXELS = 12_000_000  # of an image that is shown: a page of the maximum width, and four times as high
 WHOLE_PAGE = (0.0, 0.0, 1.0, 1.0)
 LARGEST_SCALE = 3.0  # pixels per point of a part of a page
@@ -136,8 +139,8 @@ def read(data: bytes, limits: FileLimits, only: range | None = None, seen: Seque
         limits.check(pages=len(document))
         sheets, broken, unread = _sheets(document, limits, only, has_layered_forms(data))
         outline, meta = _outline(document), _declared(document)
-    for each in seen:
-        sheets[each.page - 1] = _seen_sheet(each)
+        for each in seen:
+            sheets[each.page - 1] = _seen_sheet(each, document)
     pages = [split_runs(sheet.words) for sheet in sheets]
     marked = find_running_heads(sheets, pages)
     lines = [
@@ -443,10 +446,25 @@ def encode_png(pixels: np.ndarray) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
 
 
-def _seen_sheet(seen: SeenPage) -> PageContent:
-    """The page as if its words were written in the file."""
+def _seen_sheet(seen: SeenPage, document: pdfium.PdfDocument) -> PageContent:
+    """The page as if its words were written in the file, and as if what is beside them were drawn there."""
     words = tuple(
         PdfWord(each.text, at, at + 1, each.x0, each.y0, each.x1, each.y1, each.y1 - each.y0, False, each.line)
         for at, each in enumerate(straightened(seen.words))
     )
-    return PageContent(seen.width, seen.height, words)
+    names = names_figure(" ".join(each.text for each in words))
+    drawn = _drawn_beside(seen, document) if names else ()
+    return PageContent(seen.width, seen.height, words, drawn=drawn, seen=seen)
+
+
+def _drawn_beside(seen: SeenPage, document: pdfium.PdfDocument) -> tuple[Box, ...]:
+    """The boxes of what is drawn on a page that OCR read, as if the page was laid straight."""
+    with closing(document[seen.page - 1]) as page:
+        scale = INK_SIDE / max(*page.get_size(), 1.0)
+        grey = page.render(scale=cast(Any, scale), grayscale=True).to_numpy()
+    upright = np.rot90(grey.reshape(grey.shape[:2]), seen.turns)
+    words = [(each.x0 * scale, each.y0 * scale, each.x1 * scale, each.y1 * scale) for each in seen.words]
+    slope = slope_of(seen.words)
+    boxes = [tuple(edge / scale for edge in box) for box in find_ink(upright, words)]
+    off = [slope * (box[0] + box[2]) / 2 for box in boxes]
+    return tuple((x0, y0 - by, x1, y1 - by) for (x0, y0, x1, y1), by in zip(boxes, off, strict=True))

@@ -23,7 +23,7 @@ from rapidocr.main import RapidOCRError  # noqa: E402
 from rapidocr.utils.typings import EngineType  # noqa: E402
 
 from assay.core.printable import clean_text  # noqa: E402
-from assay.ingest.scan import SeenPage, SeenWord  # noqa: E402
+from assay.ingest.scan import SeenPage, SeenWord, turned_back  # noqa: E402
 
 LONGEST_SIDE = 2000  # pixels that the detector looks at
 LEAST_SURE = 0.5  # of a line: below it, the result is noise
@@ -31,7 +31,6 @@ TALL = 1.5  # times as high as wide: a line that runs up or down the page
 INK = 0.75  # of the height of a box that the detector draws around a line
 MOST_THREADS = 4
 MOST_ASKED = 24  # lines
-Box = tuple[float, float, float, float]
 
 
 @cache
@@ -80,9 +79,9 @@ def recognise(picture: np.ndarray, page: int, width: float, height: float) -> Se
             off = (1 - INK) / 2 * (y1 - y0)
             y0, y1 = y0 + off, y1 - off
             if text and x1 > x0 and y1 > y0:
-                shown = _turned_back((x0, y0, x1, y1), turns)
+                shown = turned_back((x0, y0, x1, y1), turns)
                 words.append(SeenWord(text, number, x0 * wide, y0 * high, x1 * wide, y1 * high, shown, float(sure)))
-    return SeenPage(page, wide, high, tuple(words))
+    return SeenPage(page, wide, high, tuple(words), turns)
 
 
 def _detected(engine: RapidOCR, picture: np.ndarray) -> tuple[list[np.ndarray], Any, dict[str, Any]]:
@@ -103,11 +102,3 @@ def _on_its_head(engine: RapidOCR, crops: list[np.ndarray]) -> bool:
     wide = [crop for crop in crops if crop.shape[1] > TALL * crop.shape[0]][:MOST_ASKED]
     turned = engine.cls_and_rotate([*wide])[1].cls_res or () if wide else ()
     return 2 * sum(label == "180" for label, _ in turned) > len(wide) > 0
-
-
-def _turned_back(box: Box, turns: int) -> Box:
-    """The box on the page before it was turned to the left so many times."""
-    x0, y0, x1, y1 = box
-    for _ in range(turns):
-        x0, y0, x1, y1 = 1 - y1, x0, 1 - y0, x1
-    return x0, y0, x1, y1
