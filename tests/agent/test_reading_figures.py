@@ -17,7 +17,8 @@ from seeing import QUESTION, READ, Seeing
 
 from assay.answer import claim_details, render
 from assay.answer.compose import find_faults
-from assay.core.events import Checked, Mode, ModelReplied, Revised, RoleModel
+from assay.core.access import LOCAL
+from assay.core.events import Checked, Decision, Edit, Mode, ModelReplied, Revised, RoleModel
 from assay.core.run import Run
 from assay.core.types import Basis, Outcome, Picture, Verdict
 from assay.governance.audit.verify import verify
@@ -155,6 +156,31 @@ async def test_a_table_of_a_scan_is_shown_as_a_picture_and_is_not_unread_without
     assert unread.answer is not None and [each.partition(":")[0] for each in unread.answer.unseen] == [
         "Figure 1 on page 1 was not read"
     ]
+
+
+@pytest.mark.parametrize("sees", [True, False])
+async def test_what_a_reviewer_says_of_a_figure_keeps_its_place_and_is_not_proven(folder: Path, sees: bool):
+    """A judge that sees is shown the picture again; without one the reviewer's words stand, for a person approves them."""
+    words = "About 1,500 people came in the third year."
+    model = Seeing()
+    flags: dict[str, Any] = {"review_always": True, "llm_size": "large"}
+    with ChatServer(model.answer) as server:
+        with opened(folder, server, **flags) as workspace:
+            run = await answered(workspace, QUESTION)
+            read = workspace.reviews.sheet(run.id).claims[0].claim.figure
+        model.shown.clear()
+        with opened(folder, server, **flags | ({} if sees else {"llm_pictures": "no"})) as workspace:
+            desk = workspace.reviews.acting(admin=True, principal_of=lambda run, asker: LOCAL)
+            desk.decide(run.id, Decision.edit, desk.sheet(run.id).seal, edits=[Edit(0, words)])
+            run = [now async for now, _ in desk.resume(run.id)][-1]
+            (line,) = desk.sheet(run.id).claims
+            assert line.claim.words == words and line.claim.figure == read is not None and line.delivered
+            assert line.claim.verdict is Verdict.supported and line.basis is Basis.figure
+            assert bool(model.shown.get("check")) == sees
+            assert render.warnings(line.claim, {}) == "(read from Figure 1 on page 1 by a reviewer)"
+            desk.decide(run.id, Decision.approve, desk.sheet(run.id).seal)
+            run = [now async for now, _ in desk.resume(run.id)][-1]
+    assert run.answer is not None and [claim.words for claim in run.answer.claims] == [words]
 
 
 async def test_what_the_judge_does_not_see_in_the_picture_is_dropped(folder: Path):

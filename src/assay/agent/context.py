@@ -162,7 +162,7 @@ class Log:
 
 
 async def no_crop(document: Document, figure: Figure) -> bytes | None:
-    """Where no originals are."""
+    """Where no originals are, or none may be shown."""
     return None
 
 

@@ -18,7 +18,7 @@ BASIS_TEXT = {each: each.value for each in Basis} | {
     Basis.table: "from a table",
     Basis.catalogue: "from the catalogue",
     Basis.scan: "from a scan, read by OCR and not proven",
-    Basis.figure: "read from a figure by the model",
+    Basis.figure: "read from a figure, and not proven",
 }
 DERIVED = {
     Derivation.cell: Basis.table,

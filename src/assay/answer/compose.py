@@ -271,7 +271,7 @@ def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
         return f"“{claim.words}” was not found to be supported"
     if not claim.words.strip():
         return "a claim says nothing"
-    if claim.figure and claim.figure not in guard.judged_by_sight:
+    if claim.figure and not claim.edited and claim.figure not in guard.judged_by_sight:
         return f"“{claim.words}” is read from a figure that no judge was shown"
     again = guard.verify(claim)
     if again.verdict is Verdict.supported:

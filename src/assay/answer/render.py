@@ -117,7 +117,7 @@ DISPUTED_WARNING = "(two judgements differ)"
 def warnings(claim: Claim, cited: Cited) -> str:
     """What a reader has to know of a claim without opening it; mostly empty."""
     warnings = (
-        f"(read from {claim.figure.place} by the model)" if claim.figure else "",
+        f"(read from {claim.figure.place} by {'a reviewer' if claim.edited else 'the model'})" if claim.figure else "",
         FLAGGED_WARNING if rests_on_flagged(claim, cited) else "",
         DISPUTED_WARNING if claim.disputed else "",
     )

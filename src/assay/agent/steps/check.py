@@ -386,7 +386,7 @@ async def edit(run: Run, context: RunContext) -> AsyncIterator[Event]:
     for each in run.edits_due:
         claim = run.claims_by_place.get(each.place)
         text = each.text.strip()
-        edited = Claim(text, claim.cites, edited=reviewed.by) if claim is not None and text else None
+        edited = Claim(text, claim.cites, edited=reviewed.by, figure=claim.figure) if claim and text else None
         why = "edited in review" if edited else "dropped in review"
         yield Revised(each.place, edited, why, f"review: {reviewed.by}", RevisionCause.review)
 

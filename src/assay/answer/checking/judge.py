@@ -80,6 +80,11 @@ def without_model(claim: Claim) -> Claim:
     return claim
 
 
+def _unseen(claim: Claim) -> Claim:
+    """A claim read from a picture that its judge was not shown. A reviewer's stands: a person approves it."""
+    return without_model(claim) if claim.edited else unsupported(claim, UNSEEN)
+
+
 async def by_model(
     request: JudgeRequest,
     evidence: Sequence[Evidence],
@@ -109,8 +114,8 @@ async def by_model(
     rulings, by = reply
     seen = {each.picture for each in pictures}
     judged = tuple(
-        unsupported(each, UNSEEN) if each.figure and each.figure not in seen else each
-        for each in read(rulings, request, evidence, sources, by)
+        _unseen(claim) if each.figure and each.figure not in seen else each
+        for claim, each in zip(claims, read(rulings, request, evidence, sources, by), strict=True)
     )
     return Judgement(
         judged,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, TypeVar
 
-from assay.agent.context import ROUNDS, SET_ROUNDS, Limits, RunContext
+from assay.agent.context import ROUNDS, SET_ROUNDS, Limits, RunContext, no_crop
 from assay.agent.loop import carry_on
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS, load_tools, tools_for
@@ -239,7 +239,7 @@ async def run_context_for(
         reranks=settings.reranker == "llm",
         general=settings.llm_general,
         assess=assess,
-        crop=lambda found, figure: _crop(context, found, figure),
+        crop=no_crop if settings.llm_pictures == "no" else lambda found, figure: _crop(context, found, figure),
     )
 
 

@@ -4,7 +4,7 @@ import { citeButton, flaggedNote, quotedWords, verdictMark, VERDICTS } from "./c
 import { opensDetails } from "./claim_details.js";
 import { at, query } from "../lib/api.js";
 import { add, count, dotted, el, oneLine, plural } from "../lib/dom.js";
-import { editedMark, reviewedBy } from "./review_status.js";
+import { editedMark, figureMark, reviewedBy } from "./review_status.js";
 import { recheckView } from "./recheck.js";
 import { badge, figureCell, grid, icon, region } from "../lib/ui.js";
 import { tableBox } from "../documents/data_table.js";
@@ -47,7 +47,7 @@ export function answerBody(/** @type {AnswerView} */ answer, /** @type {Context}
 }
 
 /** A figure that the answer is about, cut out of its page. Pressed, its document opens at the caption. */
-function figureView(/** @type {FigureView} */ figure, /** @type {Context} */ context) {
+export function figureView(/** @type {FigureView} */ figure, /** @type {Context} */ context) {
   const name = figure.name || "Figure";
   const picture = el("img", {
     alt: oneLine(figure.caption),
@@ -156,7 +156,7 @@ function marks(/** @type {Claim} */ claim, /** @type {Cited} */ cited, /** @type
     verdictMark(claim, false, (mark) => opensDetails(mark, claim, own, context), own),
     claim.edited ? editedMark(claim.edited) : null,
     claim.dispute ? badge("two judgements differ", "warn") : null,
-    claim.basis === "figure" ? badge("read from a figure by the model", "info") : null,
+    figureMark(claim),
     claim.rests_on_flagged ? badge("rests only on what reads like an instruction", "warn") : null,
   );
 }
@@ -240,7 +240,7 @@ function tally(/** @type {Claim[]} */ claims) {
       icon(VERDICTS[verdict].sign, 13),
       `${count(many)} ${VERDICTS[verdict].words.toLowerCase()}`,
     )),
-    by.some(([verdict]) => verdict === "supported") ? el("span", { class: "muted" }, `✓ means “${VERDICTS.supported.means}”`) : null,
+    judged.some((claim) => claim.verdict === "supported" && claim.basis !== "figure") ? el("span", { class: "muted" }, `✓ means “${VERDICTS.supported.means}”`) : null,
   );
 }
 

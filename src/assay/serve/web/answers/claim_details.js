@@ -13,7 +13,7 @@ const BASES = {
   comparison: ["Comparison", "cited figures or dates, compared by code"],
   table: ["From a table", "looked up by rule"],
   scan: ["From a scan", "read by OCR, not proven: compare it with the page"],
-  figure: ["From a figure", "read from a figure by the model, and judged by its picture; not proven"],
+  figure: ["From a figure", "read from a figure, and judged by its picture; not proven"],
   catalogue: ["From the catalogue", "titles, dates and authors of the documents"],
   statement: ["Statement", "held against the passages that it cites"],
   opinion: ["Opinion", "a judgement, not a finding; the facts in it were checked"],
@@ -105,7 +105,7 @@ function verdict(/** @type {Told} */ claim) {
       "p",
       {},
       el("span", { class: ["tallied", verdict.kind] }, icon(verdict.sign, 13), el("strong", {}, verdict.words)),
-      `: ${claim.basis === "figure" && claim.verdict === "supported" ? "the picture shows it, as its judge sees it" : verdict.means}. ${judgeOf(claim)}`,
+      `: ${claim.basis === "figure" && claim.verdict === "supported" ? `the picture shows it, as its ${claim.by === CODE ? "reviewer" : "judge"} sees it` : verdict.means}. ${judgeOf(claim)}`,
     ),
     claim.why ? el("p", { dir: "auto" }, `Reason: ${claim.why}`) : null,
     claim.dispute

@@ -3,7 +3,7 @@
 import { citeButton, verdictMark } from "./citations.js";
 import { opensDetails } from "./claim_details.js";
 import { el, fill, oneLine } from "../lib/dom.js";
-import { editedMark } from "./review_status.js";
+import { editedMark, figureMark } from "./review_status.js";
 import { badge, button, icon } from "../lib/ui.js";
 
 /** `edits()` is place → words (none: dropped) of what differs from the draft; `changed(edits)` hears of each change. */
@@ -54,6 +54,7 @@ export function draftView(/** @type {ReviewView} */ review, /** @type {Context} 
           verdictMark(claim, true, (mark) => opensDetails(mark, claim, own(claim, sources), context)),
           claim.dispute ? badge("two judgements differ", "warn") : null,
           claim.edited ? editedMark(claim.edited) : null,
+          figureMark(claim),
         ),
       ),
       claim.why && claim.verdict !== "supported" ? el("p", { class: "small muted" }, claim.why) : null,

@@ -94,6 +94,11 @@ export function editedMark(/** @type {string} */ by) {
   return badge([icon("pencil", 12), `edited by ${by}`], "info", { title: "Rewritten in review and checked again" });
 }
 
+/** What is read from a picture is no proof: who read it is said. */
+export function figureMark(/** @type {{ basis: string; edited: string | null }} */ claim) {
+  return claim.basis === "figure" ? badge(`read from a figure by ${claim.edited ? "a reviewer" : "the model"}`, "info") : null;
+}
+
 function foot(/** @type {RunView} */ run, words = "") {
   return el("div", { class: "actions" }, traceLink(run.id), words ? el("span", { class: "small muted" }, words) : null);
 }

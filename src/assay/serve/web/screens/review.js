@@ -1,7 +1,7 @@
 // One review: why the answer was held, the draft statement by statement, its evidence and trace beside it, and the decision.
 
 import { at, get, post } from "../lib/api.js";
-import { answerBody } from "../answers/answer.js";
+import { answerBody, figureView } from "../answers/answer.js";
 import { decisionBar } from "../answers/decision.js";
 import { draftView } from "../answers/draft.js";
 import { ago, count, dotted, el, fill, plural } from "../lib/dom.js";
@@ -60,6 +60,7 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
         button("Trace", { kind: "small", icon: "trace", on: openTrace }),
       ),
       draft.node,
+      ...(review.answer?.figures ?? []).map((figure) => figureView(figure, context)),
       whole(review, context),
       deciding?.node,
     );
