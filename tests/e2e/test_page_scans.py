@@ -49,12 +49,15 @@ def test_a_scan_is_read_with_one_click_and_its_words_are_marked(
     document = served.document("survey.pdf")
     text = served.api(f"/api/documents/{document}/text")["text"]
     start = text.index("Größe beträgt")
-    for size in (None, PHONE):
+    for size, colours in ((None, "light"), (None, "dark"), (PHONE, "light"), (PHONE, "dark")):
         if size:
             page.set_viewport_size(size)
+        page.emulate_media(color_scheme=colours)
         page.goto(f"{served.url}/#/document/{document}?start={start}&end={start + 24}")
         page.reload()
         mark = page.locator('.leaf[data-page="2"] .leaf-words')
         expect(mark).to_have_count(1, timeout=READING)
         expect(page.locator('.leaf[data-page="2"].painted')).to_be_visible(timeout=READING)
-        reader.picture(f"scan-{'phone' if size else 'laptop'}")
+        reader.fits()
+        reader.accessible("a scan with a quotation marked")
+        reader.picture(f"scan-{colours}-{'narrow' if size else 'wide'}")

@@ -1,7 +1,7 @@
 // An account that is done, read like an answer: disagreements first, then the text with its citations, the map, and the coverage.
 
 import { at, get } from "../lib/api.js";
-import { answerBody } from "../answers/answer.js";
+import { answerBody, figureView } from "../answers/answer.js";
 import { citeButton, quotedWords } from "../answers/citations.js";
 import { sidePanel } from "../answers/panel.js";
 import { recheckView } from "../answers/recheck.js";
@@ -144,6 +144,7 @@ function translated(/** @type {Recorded["Translation"]} */ version, /** @type {R
       ]),
       paragraph.analogy ? el("span", { class: "muted" }, `As an image: ${paragraph.analogy}`) : null,
     )),
+    ...(run.answer?.figures ?? []).map((figure) => figureView(figure, context)),
   );
 }
 
