@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -250,6 +251,7 @@ def _serve(wire: socket.socket) -> dict[str, Any]:
                 head = json.loads(_exactly(wire, int.from_bytes(size + _exactly(wire, 8 - len(size)), "big")))
                 for word in head["args"]:
                     _load(AT_NEED.get(word, ()))
+                gc.freeze()  # what is loaded here stays shared
                 ends, lives = os.pipe()  # closed when the fork ends, however it ends
                 pid = os.fork()
                 if pid == 0:
