@@ -98,7 +98,8 @@ def browser() -> Iterator[Any]:
         pytest.skip("needs Debian's chromium (apt-get install chromium)")
     driver = pytest.importorskip("playwright.sync_api").sync_playwright()
     with driver as started:
-        launched = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        drawing = ["--disable-gpu", "--disable-software-rasterizer"]  # no graphics card is played in software
+        launched = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", *drawing])
         yield launched
         launched.close()
 
