@@ -35,12 +35,21 @@ def write(path: Path, value: object) -> None:
     path.write_text(json.dumps(value))
 
 
+@pytest.fixture(scope="module")
+def _written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model and its tokenizer: fifty megabytes, which no test changes where they are."""
+    made = tmp_path_factory.mktemp("written")
+    gathered_model(made / "model.onnx", 384, ["last_hidden_state"])
+    save_tokenizer(made)
+    return made
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(_written: Path, tmp_path: Path) -> Path:
     made = tmp_path / "model"
     (made / "onnx").mkdir(parents=True)
-    gathered_model(made / "onnx" / "model.onnx", 384, ["last_hidden_state"])
-    save_tokenizer(made)
+    (made / "onnx" / "model.onnx").hardlink_to(_written / "model.onnx")
+    shutil.copy(_written / "tokenizer.json", made)
     write(made / "config.json", {"max_position_embeddings": 512})
     write(made / "sentence_bert_config.json", {"max_seq_length": 256})
     return made
