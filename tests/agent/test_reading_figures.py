@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,11 +35,23 @@ from assay.workspace.forecast import question
 from assay.workspace.services.ask import run_context_for
 
 
+@pytest.fixture(scope="module")
+def _reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("reported") / "workspace"
+
+    async def read() -> None:
+        await fill(place, {"lamp.txt": "The lamp room is painted with orpiment."})
+        with opened(place) as workspace:
+            await workspace.documents.add_sources([SourceFile("report.pdf", "report.pdf", data=chart_pdf())])
+
+    asyncio.run(read())
+    return place
+
+
 @pytest.fixture
-async def folder(tmp_path: Path) -> Path:
-    await fill(tmp_path / "workspace", {"lamp.txt": "The lamp room is painted with orpiment."})
-    with opened(tmp_path / "workspace") as workspace:
-        await workspace.documents.add_sources([SourceFile("report.pdf", "report.pdf", data=chart_pdf())])
+def folder(_reported: Path, tmp_path: Path) -> Path:
+    """A copy of a workspace whose report was read once."""
+    shutil.copytree(_reported, tmp_path / "workspace")
     return tmp_path / "workspace"
 
 
