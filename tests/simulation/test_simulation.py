@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterator
 
@@ -13,7 +14,10 @@ from simulation.simulate import MODES, report, simulate
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """Thousands of errors are provoked here."""
+    """Thousands of errors are provoked here. What other tests left in memory is not looked through again for each process
+    that dies."""
+    gc.collect()
+    gc.freeze()
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
