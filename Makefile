@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install dev demo check fast quick every test test-long test-all soak simulate guards docs bench lock clean
+.PHONY: install dev demo check fast quick test test-long test-all soak simulate guards docs bench lock clean
 
 install: .venv/installed
 
@@ -54,11 +54,7 @@ quick: dev
 test-long: dev  # the rest: tests in a browser, tests that kill processes, long property tests
 	$(PYTEST) -m "$(LONG)"
 
-test-all: dev  # the checks and all tests, side by side: what is loaded and made once for all is made once
-	$(MAKE) --no-print-directory --jobs 2 check every
-
-every: dev
-	$(PYTEST)
+test-all: test test-long
 
 soak: dev  # tests with a long form, in that form; ONLY=tests/… selects one
 	ASSAY_SOAK=1 $(BIN)/pytest -o timeout=3600 $(or $(ONLY),$$(grep -rl --include='test_*.py' ASSAY_SOAK tests))
