@@ -18,7 +18,7 @@ from assay.answer.checking.repetition import quotation, quote_source, stands_in
 from assay.answer.claims import Sources, quotations
 from assay.core.events import Drafted
 from assay.core.printable import clean_text
-from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Picture, Shape, Working
+from assay.core.types import Block, Claim, ClaimedCell, Evidence, Operand, Picture, Quote, Shape, Working
 from assay.language.dates import with_weekday
 from assay.language.terms import content_terms
 from assay.models import replies

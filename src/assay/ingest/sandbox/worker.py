@@ -202,7 +202,8 @@ def attempts(secret: str, writable: str, folder: str, parent: int, address: int,
     def reads_memory() -> int:
         here = ctypes.create_string_buffer(8)
         own = struct.pack("=QQ", ctypes.addressof(here), 8)
-        return libc.syscall(VM_READ.get(platform.machine(), -1), parent, own, 1, remote, 1, 0)
+        one, flags = ctypes.c_ulong(1), ctypes.c_ulong(0)  # an int would leave half of the last word undefined
+        return libc.syscall(VM_READ.get(platform.machine(), -1), parent, own, one, remote, one, flags)
 
     tried = {
         "read a file": lambda: reads(hidden),
