@@ -251,6 +251,7 @@ def test_doctor_says_that_a_poor_judge_settles_nothing(tmp_path: Path, monkeypat
         named(server, monkeypatch)
         said = found(checks(tmp_path, monkeypatch), "model scripted")
     assert "passes 100% of false ones" in said and "Its word settles nothing" in said and "Note: wrong about: " in said
+    assert "too small to write answers" in said
 
 
 def test_doctor_measures_no_judge_whose_size_is_set(empty: Workspace, monkeypatch: pytest.MonkeyPatch):

@@ -321,6 +321,8 @@ def _asked(folder: Path, settings: Settings, name: str) -> Iterator[CheckResult]
     lines = describe_capability(can)
     if trial is not None:
         lines += describe_trial(trial)
+        if not (can.tools or trial.capable):
+            lines.append("Note: it is too small to write answers. Rules choose quotations, as without a model.")
     elif name in models_by_role(settings)[Role.check]:
         lines.append(f"As a judge: not measured, because `llm_size` says {settings.llm_size}.")
     for words in lines:
