@@ -89,7 +89,7 @@ def test_content_decides_before_the_name(data: bytes, name: str, expected: str) 
             "DOCX",
         ),
         (b"GIF89a", "x.gif", Status.unsupported, "picture"),
-        (b"hello", "x.png", Status.corrupt, "name says PICTURE"),
+        (b"hello", "x.png", Status.corrupt, "name says PNG"),
         (b"ID3\x04", "x.mp3", Status.unsupported, "sound"),
         (b"\x1f\x8b\x08", "x.gz", Status.unsupported, "archive"),
         (b"\x7fELF", "x", Status.unsupported, "program"),
