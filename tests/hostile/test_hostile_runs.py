@@ -62,7 +62,7 @@ TOLD = ("perfectly safe", "never there", "delete_all")  # what the documents tel
 async def run_of(
     opened: Workspace, model: Any, lacks: Collection[str] = (), mode: Mode = Mode.balanced, **settings: Any
 ) -> tuple[Ended, ChatServer]:
-    with ChatServer(model.answer, lacks=lacks) as server:
+    with ChatServer(model.answer, lacks=lacks, good_judge=True) as server:
         ended = await asked(door(opened, server.url, probed=None, **settings), QUESTION, mode)
         assert not server.problems, server.problems
         return ended, server
