@@ -41,7 +41,7 @@ KEY = (
     ("evidence found, multi-hop", "cost", "", "evidence recall", "ours, 8 a request"),
     ("tokens for it", "cost", "", "tokens", "ours, 8 a request"),
     ("processor ms a run of five searches", "loop", "the best", "ms a run", "ours"),
-    ("s until the command's help", "start", "", "wall s", "assay --help"),
+    ("s until the command's help, or without one the import", "start", "", "wall s", "assay --help"),
 )
 HEAD = """# All figures
 
