@@ -69,7 +69,7 @@ def test_a_file_can_be_asked_about_while_the_next_is_read(
     expect(panel).to_contain_text("3 of 3 ready", timeout=STARTING)
 
 
-def test_the_time_that_is_left_does_not_grow(reads: Reads, served: Desk):
+def test_the_time_that_is_left_does_not_grow(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes("#/documents")
     expect(page.get_by_role("heading", name="Begin with your documents")).to_be_visible()

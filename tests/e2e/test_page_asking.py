@@ -30,7 +30,7 @@ def claims(turn: Locator) -> list[str]:
     )
 
 
-def test_the_plan_the_searches_and_the_evidence_are_seen_before_the_answer(reads: Reads, served: Desk, model: Model):
+def test_the_plan_the_searches_and_the_evidence_are_seen_before_the_answer(served: Desk, model: Model, reads: Reads):
     invented = writes(*CLAIMS, "Nobody knows who looks after the signal fire [{tends the beacon}].")
     doubts = verdicts("supported", "supported", "supported", "unsupported")
     model.plays(researcher(write=invented, check=doubts, revise=drops()), hold="route write revise")
@@ -75,7 +75,7 @@ def test_the_plan_the_searches_and_the_evidence_are_seen_before_the_answer(reads
     reader.pictures("export")
 
 
-def test_a_citation_shows_its_quotation_under_the_pointer_and_under_the_focus(reads: Reads, served: Desk, model: Model):
+def test_a_citation_shows_its_quotation_under_the_pointer_and_under_the_focus(served: Desk, model: Model, reads: Reads):
     model.plays(researcher())
     reader = reads(served)
     page = reader.goes()
@@ -99,7 +99,7 @@ def test_a_citation_shows_its_quotation_under_the_pointer_and_under_the_focus(re
     expect(cite).to_be_focused()
 
 
-def test_the_evidence_is_listed_with_scores_and_can_be_narrowed_down(reads: Reads, served: Desk, model: Model):
+def test_the_evidence_is_listed_with_scores_and_can_be_narrowed_down(served: Desk, model: Model, reads: Reads):
     model.plays(researcher())
     reader = reads(served)
     page = reader.goes()
@@ -126,7 +126,7 @@ def test_the_evidence_is_listed_with_scores_and_can_be_narrowed_down(reads: Read
     expect(turn.get_by_role("button", name="Evidence (4)")).to_be_focused()
 
 
-def test_a_page_that_is_loaded_anew_in_the_middle_shows_the_same_and_goes_on(reads: Reads, served: Desk, model: Model):
+def test_a_page_that_is_loaded_anew_in_the_middle_shows_the_same_and_goes_on(served: Desk, model: Model, reads: Reads):
     model.plays(researcher(), hold="write")
     reader = reads(served)
     page = reader.goes()
@@ -144,7 +144,7 @@ def test_a_page_that_is_loaded_anew_in_the_middle_shows_the_same_and_goes_on(rea
     assert claims(turn) == list(SAID)
 
 
-def test_stop_stops_at_once_and_carry_on_carries_on(reads: Reads, served: Desk, model: Model):
+def test_stop_stops_at_once_and_carry_on_carries_on(served: Desk, model: Model, reads: Reads):
     model.plays(researcher(), hold="write")
     reader = reads(served)
     reader.goes()
@@ -163,7 +163,7 @@ def test_stop_stops_at_once_and_carry_on_carries_on(reads: Reads, served: Desk, 
     assert served.run(reader.run_of(turn))["rounds"] == searches  # nothing was searched for twice
 
 
-def test_stop_keeps_the_statements_that_had_passed_their_check(reads: Reads, served: Desk, model: Model):
+def test_stop_keeps_the_statements_that_had_passed_their_check(served: Desk, model: Model, reads: Reads):
     invented = writes(*CLAIMS, "Nobody knows who looks after the signal fire [{tends the beacon}].")
     doubts = verdicts("supported", "supported", "supported", "unsupported")
     model.plays(researcher(write=invented, check=doubts, revise=drops()), hold="revise")
@@ -186,7 +186,7 @@ def test_stop_keeps_the_statements_that_had_passed_their_check(reads: Reads, ser
     assert claims(turn) == list(SAID)
 
 
-def test_a_model_that_does_not_answer_is_told_while_it_is_asked_again(reads: Reads, served: Desk, model: Model):
+def test_a_model_that_does_not_answer_is_told_while_it_is_asked_again(served: Desk, model: Model, reads: Reads):
     failing, script = [True], researcher()
 
     def says(request: Any) -> Any:
@@ -277,7 +277,7 @@ def test_a_question_is_edited_or_asked_again_in_another_mode_and_both_answers_st
     assert served.run(reader.run_of(third))["mode"] == "thorough"
 
 
-def test_thumbs_are_in_sight_and_the_answer_is_copied_with_its_sources(reads: Reads, served: Desk, model: Model):
+def test_thumbs_are_in_sight_and_the_answer_is_copied_with_its_sources(served: Desk, model: Model, reads: Reads):
     model.plays(researcher())
     reader = reads(served, permissions=["clipboard-read", "clipboard-write"])
     page = reader.goes()
@@ -295,7 +295,7 @@ def test_thumbs_are_in_sight_and_the_answer_is_copied_with_its_sources(reads: Re
     assert "**Sources**" in copied
 
 
-def test_a_question_is_asked_with_one_of_the_connected_models(reads: Reads, tmp_path: Path):
+def test_a_question_is_asked_with_one_of_the_connected_models(tmp_path: Path, reads: Reads):
     model = Model()
     model.plays(researcher())
     with desk(tmp_path / "workspace", NOTES, model, llm_fallback_model="other", llm_size="large") as opened:

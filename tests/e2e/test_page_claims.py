@@ -92,7 +92,7 @@ def opened(turn: Locator, words: str) -> Locator:
     return turn.locator(".claim", has_text=words).get_by_role("group", name="What this statement rests on")
 
 
-def test_a_claim_is_opened_by_keyboard_and_shows_what_it_rests_on(reads: Reads, served: Desk, model: Model):
+def test_a_claim_is_opened_by_keyboard_and_shows_what_it_rests_on(served: Desk, model: Model, reads: Reads):
     model.plays(shopkeeper())
     reader = reads(served)
     turn = answered(reader)
@@ -123,7 +123,7 @@ def test_a_claim_is_opened_by_keyboard_and_shows_what_it_rests_on(reads: Reads, 
     expect(turn.locator(".claim", has_text=RISE).get_by_role("button", name=re.compile("^Verdict"))).to_be_focused()
 
 
-def test_a_dispute_is_seen_without_opening_and_its_reason_inside(reads: Reads, served: Desk, model: Model):
+def test_a_dispute_is_seen_without_opening_and_its_reason_inside(served: Desk, model: Model, reads: Reads):
     model.plays(shopkeeper())
     reader = reads(served)
     turn = answered(reader)
@@ -150,7 +150,7 @@ def test_opened_claims_fit_and_have_no_serious_fault(
     reader.picture(f"claim-{colours}-{'wide' if wide else 'narrow'}")
 
 
-def test_statements_beside_the_point_are_shown_without_quotation_marks(reads: Reads, served: Desk, model: Model):
+def test_statements_beside_the_point_are_shown_without_quotation_marks(served: Desk, model: Model, reads: Reads):
     model.plays(shopkeeper(check=beside_the_point()))
     reader = reads(served)
     turn = answered(reader)
@@ -162,7 +162,7 @@ def test_statements_beside_the_point_are_shown_without_quotation_marks(reads: Re
     reader.picture("claim-beside")
 
 
-def test_a_reviewer_opens_a_claim_of_the_draft(reads: Reads, served: Desk, model: Model):
+def test_a_reviewer_opens_a_claim_of_the_draft(served: Desk, model: Model, reads: Reads):
     model.plays(shopkeeper())
     run = served.api("/api/ask", json={"question": QUESTION, "stakes": "high"})["id"]
     reader = reads(served)

@@ -136,7 +136,7 @@ def paper_is(page: Page, dark: bool) -> None:
     )
 
 
-def test_in_the_light_on_a_laptop_no_screen_has_a_serious_fault(reads: Reads, served: Desk, prepared: dict[str, str]):
+def test_in_the_light_on_a_laptop_no_screen_has_a_serious_fault(served: Desk, prepared: dict[str, str], reads: Reads):
     reader = reads(served, color_scheme="light")
     for name in screens(reader, served, prepared):
         reader.fits()
@@ -176,7 +176,7 @@ def test_a_question_is_asked_on_a_phone_and_a_run_at_work_has_no_serious_fault(
     expect(page.get_by_role("region", name="Threads").get_by_role("link").first).not_to_be_in_viewport()
 
 
-def test_colours_are_chosen_and_remembered(reads: Reads, served: Desk):
+def test_colours_are_chosen_and_remembered(served: Desk, reads: Reads):
     reader = reads(served, color_scheme="light")
     page = reader.goes()
     switch = page.get_by_role("button", name=re.compile("^Colours:"))
@@ -201,7 +201,7 @@ def focus_is_seen(page: Page) -> bool:
     )
 
 
-def test_without_a_mouse_from_the_start_to_the_words_on_their_page_and_back(reads: Reads, served: Desk, model: Model):
+def test_without_a_mouse_from_the_start_to_the_words_on_their_page_and_back(served: Desk, model: Model, reads: Reads):
     model.plays(sluice())
     reader = reads(served)
     page = reader.goes()
@@ -238,7 +238,7 @@ def test_without_a_mouse_from_the_start_to_the_words_on_their_page_and_back(read
     expect(page.get_by_label("Your question")).to_be_focused()
 
 
-def test_people_sign_in_to_an_empty_desk_and_out_again(reads: Reads, tmp_path: Path):
+def test_people_sign_in_to_an_empty_desk_and_out_again(tmp_path: Path, reads: Reads):
     with open_workspace(tmp_path / "workspace", create=True) as opened:
         members.add(opened.store, "reader", password="a long enough password")
     with desk(tmp_path / "workspace", serving=ServeOptions(auth="keys")) as team:

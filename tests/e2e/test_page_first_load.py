@@ -68,7 +68,7 @@ def test_a_first_visit_is_small_and_a_second_one_fetches_almost_nothing(browser:
     page.close()
 
 
-def test_other_screens_come_together_once(reads: Reads, served: Desk):
+def test_other_screens_come_together_once(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes()
     arrived(page)
@@ -80,6 +80,6 @@ def test_other_screens_come_together_once(reads: Reads, served: Desk):
 
 
 @pytest.mark.parametrize("address", ["#/health", "#/settings"])
-def test_an_old_address_opens_its_screen_at_once(reads: Reads, served: Desk, address: str):
+def test_an_old_address_opens_its_screen_at_once(served: Desk, address: str, reads: Reads):
     page = reads(served).goes(address)
     expect(page.get_by_role("main").get_by_role("heading", level=1)).to_be_visible()

@@ -100,7 +100,7 @@ def test_the_models_of_an_address_are_a_list_and_a_wrong_key_or_name_is_told(
     reader.foresees("status of 502")
 
 
-def test_a_model_without_an_address_is_not_connected(reads: Reads, tmp_path: Path):
+def test_a_model_without_an_address_is_not_connected(tmp_path: Path, reads: Reads):
     with desk(tmp_path / "workspace", PAPERS, llm_model="tern-large") as opened:
         reader = reads(opened)
         page = reader.goes()

@@ -67,7 +67,7 @@ def shown(figure: Locator) -> tuple[tuple[float, float, float, float], Image.Ima
     return tuple(places), Image.open(io.BytesIO(figure.locator("img").screenshot()))
 
 
-def test_from_an_empty_desk_to_the_words_on_their_page(reads: Reads, address: str, tmp_path: Path):
+def test_from_an_empty_desk_to_the_words_on_their_page(address: str, tmp_path: Path, reads: Reads):
     reader = reads(address.partition("/?")[0])
     reader.page.goto(address)
     expect(reader.page).to_have_url(re.compile(r"^http://[\d.:]+/(#/)?$"))  # the token has moved into a cookie

@@ -161,7 +161,7 @@ def test_on_every_screen_it_is_words_and_nothing_runs_or_is_fetched(
     reader.picture(f"hostile-account-{width}")
 
 
-def test_the_answer_as_a_page_of_its_own_runs_and_fetches_nothing(reads: Reads, served: Desk, made: dict[str, str]):
+def test_the_answer_as_a_page_of_its_own_runs_and_fetches_nothing(served: Desk, made: dict[str, str], reads: Reads):
     reader = reads(served)
     page = reader.page
     page.goto(f"{served.url}/api/runs/{made['run']}/answer?format=html")
@@ -174,7 +174,7 @@ def test_the_answer_as_a_page_of_its_own_runs_and_fetches_nothing(reads: Reads, 
         assert "\x1b" not in served.api(f"/api/runs/{made['run']}/answer?format={format}")
 
 
-def test_an_uploaded_page_is_handed_out_as_a_file_and_does_not_run_where_we_are(reads: Reads, served: Desk):
+def test_an_uploaded_page_is_handed_out_as_a_file_and_does_not_run_where_we_are(served: Desk, reads: Reads):
     weir = next(each["id"] for each in served.api("/api/documents")["documents"] if each["name"] == "weir.html")
     reader = reads(served)
     page = reader.goes()

@@ -50,7 +50,7 @@ def skips_to_the_question(page: Page) -> None:
     expect(page.get_by_label("Your question")).to_be_focused()
 
 
-def test_from_a_first_visit_to_an_opened_citation_without_a_mouse(reads: Reads, tmp_path: Path):
+def test_from_a_first_visit_to_an_opened_citation_without_a_mouse(tmp_path: Path, reads: Reads):
     open_workspace(tmp_path / "workspace", create=True).close()
     with desk(tmp_path / "workspace") as served:
         reader = reads(served)
@@ -77,7 +77,7 @@ def test_from_a_first_visit_to_an_opened_citation_without_a_mouse(reads: Reads, 
         expect(cite).to_be_focused()
 
 
-def test_every_link_of_the_frame_is_reached_and_does_what_it_says(reads: Reads, tmp_path: Path):
+def test_every_link_of_the_frame_is_reached_and_does_what_it_says(tmp_path: Path, reads: Reads):
     open_workspace(tmp_path / "workspace", create=True).close()
     with desk(tmp_path / "workspace") as served:
         page = reads(served).goes("#/documents")
@@ -97,7 +97,7 @@ def test_every_link_of_the_frame_is_reached_and_does_what_it_says(reads: Reads, 
             expect(page.get_by_role("main")).to_be_focused()  # once the screen is whole
 
 
-def test_a_screen_reader_hears_each_step_as_it_begins_and_once_that_the_answer_is_there(reads: Reads, tmp_path: Path):
+def test_a_screen_reader_hears_each_step_as_it_begins_and_once_that_the_answer_is_there(tmp_path: Path, reads: Reads):
     model = Model()
     model.plays(researcher())
     with desk(tmp_path / "workspace", NOTES, model) as served:

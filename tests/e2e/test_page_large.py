@@ -62,7 +62,7 @@ def crowd(store: Store) -> None:
         connection.execute(insert(threads), talks)
 
 
-def test_ten_thousand_documents_are_tagged_and_switched_off_at_once_and_it_is_undone(reads: Reads, served: Desk):
+def test_ten_thousand_documents_are_tagged_and_switched_off_at_once_and_it_is_undone(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes("#/documents")
     rows = page.get_by_role("list", name="Documents").get_by_role("listitem")
@@ -111,7 +111,7 @@ def nodes(reader: Reader) -> int:
     return reader.page.evaluate("document.querySelectorAll('*').length")
 
 
-def test_ten_thousand_documents_are_counted_paged_and_found(reads: Reads, served: Desk):
+def test_ten_thousand_documents_are_counted_paged_and_found(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes("#/documents")
     total = MANY + len(PAPERS) + 1
@@ -136,7 +136,7 @@ def test_ten_thousand_documents_are_counted_paged_and_found(reads: Reads, served
     assert asked(reader, "/api/documents") <= 12
 
 
-def test_five_hundred_threads_come_as_one_scrolls_and_any_of_them_is_found(reads: Reads, served: Desk):
+def test_five_hundred_threads_come_as_one_scrolls_and_any_of_them_is_found(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes()
     links = page.get_by_role("region", name="Threads").get_by_role("link")
@@ -157,7 +157,7 @@ def test_five_hundred_threads_come_as_one_scrolls_and_any_of_them_is_found(reads
     assert asked(reader, "/api/documents") <= 4 and nodes(reader) < NODES
 
 
-def test_the_last_page_of_a_long_document_is_reached_and_seen(reads: Reads, served: Desk):
+def test_the_last_page_of_a_long_document_is_reached_and_seen(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes(f"#/document/{served.document('log.pdf')}")
     first = page.get_by_role("img", name=f"Page 1 of {PAGES}")

@@ -110,7 +110,7 @@ def test_sentences_a_table_and_an_opinion_are_read_in_turn_and_each_source_stand
     reader.picture(f"mixed-answer-{'wide' if wide else 'narrow'}")
 
 
-def test_a_page_that_is_cited_by_several_quotations_stands_once(reads: Reads, tmp_path: Path):
+def test_a_page_that_is_cited_by_several_quotations_stands_once(tmp_path: Path, reads: Reads):
     model = Model()
     write = writes(f"{SENTENCE} [{{sluice}}]", "The pumps are oiled in spring. [{sluice}]")
     model.plays(Script(route=lookup(), weigh=keeps(SENTENCE), judge=enough(), write=write, check=check))

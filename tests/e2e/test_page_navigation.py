@@ -54,7 +54,7 @@ def sidebar(page: Page) -> Locator:
     return page.get_by_role("complementary", name="Navigation and threads").get_by_role("navigation", name="Screens")
 
 
-def test_five_links_and_a_number_that_leads_to_what_waits(reads: Reads, served: Desk):
+def test_five_links_and_a_number_that_leads_to_what_waits(served: Desk, reads: Reads):
     assert served.api("/api/waiting") == {"reviews": 1, "runs": 1, "answers": 1}
     reader = reads(served)
     page = reader.goes()
@@ -72,7 +72,7 @@ def test_five_links_and_a_number_that_leads_to_what_waits(reads: Reads, served: 
     expect(page.get_by_role("link", name=FERRY)).to_be_visible()
 
 
-def test_what_is_done_waits_no_more(reads: Reads, served: Desk):
+def test_what_is_done_waits_no_more(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes("#/reviews")
     page.get_by_role("link", name=TALL).click()
@@ -82,7 +82,7 @@ def test_what_is_done_waits_no_more(reads: Reads, served: Desk):
 
 
 @pytest.mark.parametrize("shape", ["light", "dark", "phone light", "phone dark"])
-def test_every_address_shows_its_screen_its_tab_and_no_serious_fault(reads: Reads, served: Desk, shape: str):
+def test_every_address_shows_its_screen_its_tab_and_no_serious_fault(served: Desk, shape: str, reads: Reads):
     phone = {"viewport": PHONE, "has_touch": True, "is_mobile": True} if "phone" in shape else {}
     reader = reads(served, color_scheme=shape.split()[-1], **phone)
     for address, (place, tab, title) in SCREENS.items():

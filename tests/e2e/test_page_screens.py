@@ -71,7 +71,7 @@ def test_documents_are_found_a_file_that_cannot_be_read_says_why_and_what_is_rem
     assert "weir.txt" not in {each["name"] for each in served.api("/api/documents")["documents"]}
 
 
-def test_a_document_is_switched_off_and_on_tagged_and_found_by_its_tag(reads: Reads, served: Desk):
+def test_a_document_is_switched_off_and_on_tagged_and_found_by_its_tag(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes("#/documents")
     listed = page.get_by_role("list", name="Documents").get_by_role("listitem")
@@ -96,7 +96,7 @@ def test_a_document_is_switched_off_and_on_tagged_and_found_by_its_tag(reads: Re
     assert marked == [("ready", ["gates", "North"])]
 
 
-def test_a_trace_shows_what_was_done_opens_replays_and_can_be_taken_away(reads: Reads, served: Desk, model: Model):
+def test_a_trace_shows_what_was_done_opens_replays_and_can_be_taken_away(served: Desk, model: Model, reads: Reads):
     model.plays(finder(RAM, "The ram takes 12 minutes to lift the gate [{12 minutes}]."))
     reader = reads(served)
     page = reader.goes()
@@ -133,7 +133,7 @@ def test_a_trace_shows_what_was_done_opens_replays_and_can_be_taken_away(reads: 
     reader.pictures("runs")
 
 
-def test_a_synthesis_is_forecast_started_watched_and_read(reads: Reads, served: Desk, model: Model):
+def test_a_synthesis_is_forecast_started_watched_and_read(served: Desk, model: Model, reads: Reads):
     model.plays(synthesis_model(), hold="relate")
     reader = reads(served)
     page = reader.goes("#/synthesis")
@@ -186,7 +186,7 @@ def test_a_synthesis_is_forecast_started_watched_and_read(reads: Reads, served: 
     expect(page.locator(".earlier").get_by_role("listitem")).to_contain_text("done")
 
 
-def test_an_administrator_changes_settings_and_is_told_what_cannot_be(reads: Reads, served: Desk):
+def test_an_administrator_changes_settings_and_is_told_what_cannot_be(served: Desk, reads: Reads):
     reader = reads(served)
     reader.foresees("400 \\(Bad Request\\)")  # a reviewer without user: or group:
     page = reader.goes("#/settings")
@@ -215,7 +215,7 @@ def test_an_administrator_changes_settings_and_is_told_what_cannot_be(reads: Rea
     reader.accessible("settings")
 
 
-def test_an_evaluation_shows_figures_with_intervals_the_verdict_and_runs_of_its_worst_cases(reads: Reads, served: Desk):
+def test_an_evaluation_shows_figures_with_intervals_the_verdict_and_runs_of_its_worst_cases(served: Desk, reads: Reads):
     run = served.api("/api/ask", json={"question": "What lifts the gate?", "model": False})["id"]
     sides = [
         (name, "balanced mode", [

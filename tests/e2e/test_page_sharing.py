@@ -55,7 +55,7 @@ def sits(reads: Reads, team: Desk, name: str) -> Reader:
     return reader
 
 
-def test_sources_are_chosen_an_answer_is_corrected_followed_up_and_shared(reads: Reads, team: Desk):
+def test_sources_are_chosen_an_answer_is_corrected_followed_up_and_shared(team: Desk, reads: Reads):
     editor = sits(reads, team, "editor")
     page = editor.goes()
     expect(page.get_by_role("list", name="To begin with").get_by_role("button").first).to_be_visible()

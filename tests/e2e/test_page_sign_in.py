@@ -61,7 +61,7 @@ def sets(team: Desk, server: Any) -> str:
     return issuer
 
 
-def test_a_person_links_a_provider_and_signs_in_with_it_and_without_it(reads: Reads, team: Desk):
+def test_a_person_links_a_provider_and_signs_in_with_it_and_without_it(team: Desk, reads: Reads):
     with run_server_in_thread() as server:
         issuer = sets(team, server)
         reader = sits(reads, team, issuer)

@@ -51,7 +51,7 @@ def crowd(store: Store) -> None:
         connection.execute(insert(documents), copies)
 
 
-def test_documents_are_narrowed_down_picked_all_at_once_and_stay_with_the_thread(reads: Reads, served: Desk):
+def test_documents_are_narrowed_down_picked_all_at_once_and_stay_with_the_thread(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes()
     page.get_by_role("button", name="All sources").click()

@@ -144,7 +144,7 @@ def stands_below_header(cell: Locator) -> bool:
     )
 
 
-def test_a_cited_cell_deep_in_a_spreadsheet_is_marked_in_sight_below_the_header(reads: Reads, served: Desk):
+def test_a_cited_cell_deep_in_a_spreadsheet_is_marked_in_sight_below_the_header(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes(address(served, "keeper.xlsx", "2247", after="R321"))
     cell = page.locator("td.cited")
@@ -161,7 +161,7 @@ def test_a_cited_cell_deep_in_a_spreadsheet_is_marked_in_sight_below_the_header(
     reader.pictures("tables-spreadsheet")
 
 
-def test_more_rows_come_as_one_scrolls_with_the_keyboard_and_the_page_stays_small(reads: Reads, served: Desk):
+def test_more_rows_come_as_one_scrolls_with_the_keyboard_and_the_page_stays_small(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes(address(served, "keeper.xlsx"))
     table = page.get_by_role("region", name="Readings").first
@@ -186,7 +186,7 @@ def test_more_rows_come_as_one_scrolls_with_the_keyboard_and_the_page_stays_smal
     expect(page.get_by_text("Rows 1 to 300 of 400")).to_be_visible()
 
 
-def test_a_sheet_is_jumped_to_however_far_it_is(reads: Reads, served: Desk):
+def test_a_sheet_is_jumped_to_however_far_it_is(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes(address(served, "keeper.xlsx"))
     menu = page.get_by_label("Go to a section")
@@ -197,7 +197,7 @@ def test_a_sheet_is_jumped_to_however_far_it_is(reads: Reads, served: Desk):
     expect(page.get_by_role("rowheader", name="R0", exact=True)).to_be_in_viewport()
 
 
-def test_the_cited_column_of_a_wide_sheet_is_shown_and_others_are_asked_for(reads: Reads, served: Desk):
+def test_the_cited_column_of_a_wide_sheet_is_shown_and_others_are_asked_for(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes(address(served, "keeper.xlsx", "1128", after="Gauge 128"))
     expect(page.locator("td.cited")).to_be_in_viewport()
@@ -209,7 +209,7 @@ def test_the_cited_column_of_a_wide_sheet_is_shown_and_others_are_asked_for(read
 
 
 @pytest.mark.parametrize("width", ["laptop", "phone"])
-def test_a_quotation_of_words_and_cells_marks_both_in_a_markdown_file(reads: Reads, served: Desk, width: str):
+def test_a_quotation_of_words_and_cells_marks_both_in_a_markdown_file(served: Desk, width: str, reads: Reads):
     reader = reads(served, **({"viewport": PHONE, "has_touch": True, "is_mobile": True} if width == "phone" else {}))
     document = address(served, "rivers.md", "Carrow").partition("?")[0]
     text = served.api(f"/api/documents/{served.document('rivers.md')}/text")["text"]
@@ -226,7 +226,7 @@ def test_a_quotation_of_words_and_cells_marks_both_in_a_markdown_file(reads: Rea
     reader.picture(f"tables-markdown-{width}")
 
 
-def test_a_table_of_a_word_file_is_one_and_the_words_around_it_are_text(reads: Reads, served: Desk):
+def test_a_table_of_a_word_file_is_one_and_the_words_around_it_are_text(served: Desk, reads: Reads):
     reader = reads(served, color_scheme="dark")
     page = reader.goes(address(served, "crew.docx", "Bo Vik"))
     expect(page.locator(".cited")).to_have_text("Bo Vik")
@@ -239,7 +239,7 @@ def test_a_table_of_a_word_file_is_one_and_the_words_around_it_are_text(reads: R
     reader.accessible("a table of a Word file in the dark")
 
 
-def test_a_citation_of_a_row_is_the_same_table_beside_the_answer_and_in_the_document(reads: Reads, served: Desk):
+def test_a_citation_of_a_row_is_the_same_table_beside_the_answer_and_in_the_document(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes()
     turn = reader.asks("How long is the river Ash?")

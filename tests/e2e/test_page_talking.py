@@ -95,7 +95,7 @@ def test_a_follow_up_is_understood_in_its_thread_which_can_be_renamed_reopened_a
 # --- questions that a run has ---------------------------------------------------------------------------------------
 
 
-def test_a_checkpoint_is_a_plain_question_that_a_click_answers(reads: Reads, served: Desk, model: Model):
+def test_a_checkpoint_is_a_plain_question_that_a_click_answers(served: Desk, model: Model, reads: Reads):
     model.plays(tall())
     reader = reads(served)
     page = reader.goes()
@@ -148,7 +148,7 @@ def test_a_checkpoint_is_answered_by_keyboard_and_other_words_are_searched_for(
     expect(turn.get_by_role("cell", name="beacon log")).to_be_visible()
 
 
-def test_what_a_question_means_is_asked_with_the_readings_as_choices(reads: Reads, served: Desk, model: Model):
+def test_what_a_question_means_is_asked_with_the_readings_as_choices(served: Desk, model: Model, reads: Reads):
     readings = ("How tall is the light at Carrow Point?", "How tall is the tower at Carrow Point?")
     model.plays(tall(route=research(readings=readings), plan=one_step(readings[1])))
     reader = reads(served)
@@ -167,7 +167,7 @@ def test_what_a_question_means_is_asked_with_the_readings_as_choices(reads: Read
 # --- answers that are more than a plain yes -------------------------------------------------------------------------
 
 
-def test_sources_that_disagree_stand_side_by_side(reads: Reads, served: Desk, model: Model):
+def test_sources_that_disagree_stand_side_by_side(served: Desk, model: Model, reads: Reads):
     model.plays(disagreement())
     reader = reads(served)
     reader.goes()
@@ -183,7 +183,7 @@ def test_sources_that_disagree_stand_side_by_side(reads: Reads, served: Desk, mo
     expect(reader.page.get_by_role("complementary", name="Pilot guide").locator("mark")).to_contain_text(ALSO_LIT)
 
 
-def test_an_extract_marks_the_words_that_answer_and_opens_its_document_at_them(reads: Reads, served: Desk):
+def test_an_extract_marks_the_words_that_answer_and_opens_its_document_at_them(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes()
     page.get_by_role("button", name="Options").click()
@@ -196,7 +196,7 @@ def test_an_extract_marks_the_words_that_answer_and_opens_its_document_at_them(r
     expect(page.get_by_role("complementary").locator("mark")).to_have_text(extract.locator("mark").inner_text())
 
 
-def test_a_no_says_what_was_searched_and_what_came_nearest(reads: Reads, served: Desk):
+def test_a_no_says_what_was_searched_and_what_came_nearest(served: Desk, reads: Reads):
     reader = reads(served)
     page = reader.goes()
     page.get_by_role("button", name="Options").click()
@@ -214,7 +214,7 @@ def test_a_no_says_what_was_searched_and_what_came_nearest(reads: Reads, served:
     reader.picture("no")
 
 
-def test_a_passage_that_reads_like_an_order_is_shown_with_a_warning(reads: Reads, served: Desk, model: Model):
+def test_a_passage_that_reads_like_an_order_is_shown_with_a_warning(served: Desk, model: Model, reads: Reads):
     model.plays(finder(STEAM, f"{STEAM[:-1]} [{{by steam}}]."))
     reader = reads(served)
     page = reader.goes()
@@ -249,14 +249,14 @@ def holds(reader: Reader, turns: Sequence[tuple[str, str, str]]) -> None:
             expect(turn.locator(".understood")).to_contain_text(f"Understood as: {meant}")
 
 
-def test_ten_turns_with_follow_ups_a_translation_a_doubt_thanks_and_a_change_of_subject(reads: Reads, conversing: Desk):
+def test_ten_turns_with_follow_ups_a_translation_a_doubt_thanks_and_a_change_of_subject(conversing: Desk, reads: Reads):
     reader = reads(conversing)
     reader.goes()
     holds(reader, conversation.TURNS)
     reader.picture("conversation")
 
 
-def test_ten_turns_without_a_model(reads: Reads, conversing: Desk):
+def test_ten_turns_without_a_model(conversing: Desk, reads: Reads):
     reader = reads(conversing)
     page = reader.goes()
     page.get_by_role("button", name=re.compile("^Options")).click()

@@ -62,7 +62,7 @@ def gives(page: Page, button: str, to: str, submit: str) -> Locator:
     return dialog
 
 
-def test_a_knowledge_base_is_offered_declined_accepted_left_and_withdrawn(reads: Reads, team: Desk):
+def test_a_knowledge_base_is_offered_declined_accepted_left_and_withdrawn(team: Desk, reads: Reads):
     editor, reader = sits(reads, team, "editor"), sits(reads, team, "reader")
     owns, page = editor.goes("#/documents/pumps"), reader.goes()
     expect(page.get_by_text("Your questions will be listed here.")).to_be_visible()
@@ -119,7 +119,7 @@ def test_a_knowledge_base_is_offered_declined_accepted_left_and_withdrawn(reads:
     expect(looks_up(page)).to_be_empty()
 
 
-def test_a_thread_is_offered_accepted_left_and_withdrawn_and_shows_what_its_reader_may_read(reads: Reads, team: Desk):
+def test_a_thread_is_offered_accepted_left_and_withdrawn_and_shows_what_its_reader_may_read(team: Desk, reads: Reads):
     editor, reader = sits(reads, team, "editor"), sits(reads, team, "reader")
     owns, page = editor.goes(), reader.goes()
     turn = editor.asks(QUESTION)

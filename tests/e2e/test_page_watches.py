@@ -27,7 +27,7 @@ def followed(tmp_path: Path, minutes: Path) -> Iterator[Desk]:
         yield opened
 
 
-def test_a_folder_is_chosen_followed_and_let_go(reads: Reads, followed: Desk, minutes: Path):
+def test_a_folder_is_chosen_followed_and_let_go(followed: Desk, minutes: Path, reads: Reads):
     reader = reads(followed)
     page = reader.goes("#/documents")
     section = page.get_by_role("region", name="Followed folders")
