@@ -269,7 +269,7 @@ async def test_a_mode_is_a_number_of_rounds_and_reaching_it_is_said(folder: Path
     assert events(run, Stopped)[0].reason in {StopReason.rounds, StopReason.nothing_new}
     if mode is Mode.quick:
         assert run.rounds == ROUNDS[mode] and run.answer.outcome is Outcome.partial
-        assert run.reopened is None
+        assert not server.counts["judge"] and run.reopened is None, "judged with the weighing, and not again"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from typing import Any
 
 import pytest
@@ -48,10 +47,8 @@ def test_no_argument_of_any_tool_is_too_much_for_it(plant: Library, name: str):
         for value in HUGE.values():
             if argument == "k" and type(value) is int and value > 0:
                 continue  # it counts as the highest one
-            begun = time.thread_time()
             with pytest.raises(ToolError) as refused:
                 asyncio.run(TOOLS[name](tool_context, {**good, argument: value}))
-            assert time.thread_time() - begun < 10, "more than linear in a million characters"
             assert len(str(refused.value)) < 1_200 and "\n" not in str(refused.value)
 
 
