@@ -45,7 +45,7 @@ from assay.models.factory import (
 )
 from assay.models.llm import Role
 from assay.workspace.facade import has_workspace
-from assay.workspace.judge_trial import JudgeTrial, describe_trial, measure_judge
+from assay.workspace.judge_trial import JudgeTrial, describe_trial, is_small, measure_judge
 from assay.workspace.stored import SCHEME, is_bucket, open_blobs, open_store
 
 ON_WINDOWS = "here files are not closed to other accounts, and work of a process that died waits until its lease ends"
@@ -321,10 +321,10 @@ def _asked(folder: Path, settings: Settings, name: str) -> Iterator[CheckResult]
     lines = describe_capability(can)
     if trial is not None:
         lines += describe_trial(trial)
-        if not (can.tools or trial.capable):
-            lines.append("Note: it is too small to write answers. Rules choose quotations, as without a model.")
     elif name in models_by_role(settings)[Role.check]:
         lines.append(f"As a judge: not measured, because `llm_size` says {settings.llm_size}.")
+    if name in models_by_role(settings)[Role.write] and is_small(settings.llm_size, Role.write, can, trial):
+        lines.append("Note: it is too small to write answers. Rules choose quotations, as without a model.")
     for words in lines:
         yield f"model {name}", None if words.startswith("Note:") else True, words
 

@@ -161,6 +161,12 @@ def _result(ruled: Sequence[tuple[TrialClaim, Verdict | None]], note: str, token
     )
 
 
+def is_small(size: str, role: Role, can: Capability, trial: JudgeTrial | None) -> bool:
+    """Unless the settings say: a judge that failed its trial, and what neither calls tools nor judges well."""
+    able = trial is None or trial.capable if role is Role.check else can.tools or bool(trial and trial.capable)
+    return size == "small" or (size == "auto" and not able)
+
+
 def describe_trial(trial: JudgeTrial) -> list[str]:
     """The error rates of a judge and their consequence, one line each."""
     if not trial.sure:

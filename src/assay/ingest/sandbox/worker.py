@@ -145,8 +145,7 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, reader: str, limits: FileLimit
         except MemoryError:
             refused, last = Unreadable(Status.out_of_memory, OUT_OF_MEMORY), True
         except ImportError as problem:
-            lacking = problem.name or problem
-            why = f"The parser for this format is not installed here ({lacking}); install Assay again, with everything."
+            why = f"This format's parser is not installed here ({problem.name or problem}); install all of Assay again."
             refused = Unreadable(Status.unsupported, why)
         except RecursionError:
             refused, last = Unreadable(Status.corrupt, TOO_DEEP), True

@@ -25,7 +25,7 @@ from assay.models.meter import ConcurrencyLimit, ConnectedModel, Ledger, Meter, 
 from assay.store import documents, facts
 from assay.store.runs.budgets import Ceilings, SpendingReservation
 from assay.workspace.context import Service, WorkspaceContext
-from assay.workspace.judge_trial import UNKNOWN, JudgeTrial, describe_trial, measure_judge, trial_form
+from assay.workspace.judge_trial import UNKNOWN, JudgeTrial, describe_trial, is_small, measure_judge, trial_form
 
 PROBE, TRIAL, IMAGES = "probe:", "trial:", "pictures:"
 UNKNOWN_WINDOW = 8192  # tokens
@@ -232,11 +232,7 @@ class _ProbedModel:
 
 
 def _role_model(settings: Settings, role: Role, name: str, can: Capability, trial: JudgeTrial | None) -> RoleModel:
-    """The size of a model in a role. Unless the settings name it, a judge is small if its trial says so, and a model in
-    another role if it calls no tools and was not found to judge well either."""
-    capable = trial is not None and trial.capable
-    able = trial is None or capable if role is Role.check else can.tools or capable
-    small = settings.llm_size == "small" or (settings.llm_size == "auto" and not able)
+    small = is_small(settings.llm_size, role, can, trial)
     return RoleModel(role.value, name, can.tools, can.schema, can.json, can.window, small, can.images)
 
 
