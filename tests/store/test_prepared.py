@@ -68,3 +68,10 @@ def test_a_read_of_several_statements_sees_one_moment(store: Store):
             PUT.run(other, name="late", value="")
         assert NAMED.all(connection, names=dumps(["late"])) == []
     assert named(store, "late") == ["late"]
+
+
+def test_a_list_of_keys_is_looked_up_in_the_index(store: Store):
+    with store.read() as connection:
+        sql, _, _ = NAMED._for(connection)
+        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", ("[]",))]
+    assert plan[0].startswith("SEARCH facts USING"), plan

@@ -174,6 +174,7 @@ class RunContext:
     tool_context: ToolContext
     record: Callable[[Run, Event], Run]  # on disk after `flushed`
     document: Callable[[str], Document | None]  # within the scope of the person asking
+    read_together: Callable[[Iterable[str]], object] = lambda ids: None  # those that this step will ask for, at once
     unreadable: Callable[[], tuple[str, ...]] = tuple
     limits: Limits = field(default_factory=Limits)
     hops: HopSettings = field(default_factory=HopSettings)
@@ -289,6 +290,10 @@ class RunContext:
             known = (self.titled or self.tool_context.titles)(new)
             self._titles.update({doc: known.get(doc, "") for doc in new})
         return self._titles
+
+    def read_evidence(self, run: Run) -> None:
+        """Read the documents of all evidence, for a step that needs nearly all of them."""
+        self.read_together({each.passage.doc_id for each in run.evidence})
 
     def sources(self, run: Run) -> Sources:
         """Metadata of the documents that the evidence is from."""

@@ -220,9 +220,8 @@ def schema(
     """The reply's JSON schema, restricted to the shown ids. With steps it also says whether there is enough; `keys` are
     those of the evidence so far."""
     ids = [f"P{place}" for place in range(1, count + 1)]
-    made = deepcopy(type_schema(Weights))
-    if steps:
-        made = judgement_schema(JudgedWeights, steps, [*ids, *keys], whole_set=whole_set)
+    judged = judgement_schema(JudgedWeights, steps, [*ids, *keys], whole_set=whole_set) if steps else None
+    made = judged or deepcopy(type_schema(Weights))
     made["$defs"]["Weight"]["properties"]["id"] = {"type": "string", "enum": ids}
     made["properties"]["passages"] |= {"minItems": 1 if count == 1 else 0, "maxItems": count}
     return made

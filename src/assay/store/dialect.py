@@ -79,6 +79,9 @@ class one_of(functions.GenericFunction[bool]):
     type = Boolean()
     inherit_cache = True
 
+    def self_group(self, against: Any = None) -> Any:
+        return self  # for SQLite, others add `= 1`, and then no index is used
+
 
 def among(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
     """Whether a text is one of these, however many."""

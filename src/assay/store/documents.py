@@ -117,10 +117,12 @@ def listing(store: Store, scope: Scope, *states: str) -> list[Entry]:
 
 
 # Built once: every step of a run looks documents up.
-_WANTED = and_(one_of(documents.c.id, bindparam("wanted", type_=Text)), SEARCHABLE, READABLE)
+_NAMED = and_(one_of(documents.c.id, bindparam("wanted", type_=Text)), READABLE)
+_WANTED = and_(_NAMED, SEARCHABLE)
 _ENTRIES = Prepared(select(*LINE).where(_WANTED).order_by(documents.c.uri))
 _TITLES = Prepared(select(documents.c.id, documents.c.title).where(_WANTED))
 _IDENTITIES = Prepared(select(documents.c.id, documents.c.title, documents.c.uri, documents.c.meta).where(_WANTED))
+_DATES = Prepared(select(documents.c.id, documents.c.date).where(_NAMED))
 _STATE = Prepared(select(func.count(), func.max(documents.c.added)).where(READABLE, SEARCHABLE))
 _OFF = Prepared(
     select(documents.c.id)
@@ -141,7 +143,7 @@ def traits(store: Store, scope: Scope) -> list[Traits]:
 
 
 def _found(store: Store, statement: Prepared, ids: Iterable[str], scope: Scope) -> list[tuple[Any, ...]]:
-    """Those of these documents that the user may read now and that are searchable."""
+    """What a statement says of those of these documents that the user may read now."""
     with store.read() as connection:
         return statement.all(connection, wanted=dumps(sorted(set(ids))), **readable_values(scope))
 
@@ -228,28 +230,31 @@ def entries_of(store: Store, query: Select[Any]) -> list[Entry]:
 
 def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     """The dates of those of these documents that the user may read now and that have one."""
-    rows = store.rows(select(documents.c.id, documents.c.date).where(among(documents.c.id, ids), within(scope)))
-    return {row.id: row.date for row in rows if row.date}
+    return {id: date for id, date in _found(store, _DATES, ids, scope) if date}
 
 
-# Built once: every claim that is checked fetches its cited documents.
+# Built once: every step that checks claims fetches the cited documents.
 _WHOLE = "id base uri digest title authors date abstract sections pages kind language meta"
-_ONE_COLUMNS = (
+_WHOLE_COLUMNS = (
     *(documents.c[name] for name in _WHOLE.split()), texts.c.text, texts.c.scan, tables.c.body, tables.c.figures
 )  # fmt: skip
-_ONE = Prepared(
-    select(*_ONE_COLUMNS)
+_WHOLE_ONES = Prepared(
+    select(*_WHOLE_COLUMNS)
     .join(texts, texts.c.document == documents.c.id)
     .outerjoin(tables, tables.c.document == documents.c.id)
-    .where(documents.c.id == bindparam("document"), READABLE)
+    .where(_NAMED)
 )
 
 
 def get(store: Store, document: str, scope: Scope) -> Document | None:
     """A document with its text, including replaced versions, so that old citations still resolve."""
-    with store.read() as connection:
-        row = _ONE.first(connection, document=document, **readable_values(scope))
-    return None if row is None else _document(_values(_ONE_COLUMNS, row))
+    return get_all(store, [document], scope).get(document)
+
+
+def get_all(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, Document]:
+    """Those of these documents that the user may read now, with their texts."""
+    rows = _found(store, _WHOLE_ONES, ids, scope)
+    return {row[0]: _document(_values(_WHOLE_COLUMNS, row)) for row in rows}
 
 
 def _values(columns: Sequence[Column[Any]], row: Sequence[Any]) -> dict[str, Any]:
@@ -331,16 +336,26 @@ def stored_originals(store: Store) -> list[tuple[str, str]]:
 # Writes, under the base's lock: from ingestion and from removal.
 
 
+_HERE = and_(documents.c.base == bindparam("of"), documents.c.uri == bindparam("place"))
+_ALIKE = and_(documents.c.base == bindparam("of"), documents.c.digest == bindparam("content"))
+_NEWEST_FIRST = documents.c.added.desc(), documents.c.id.desc()
+_AT = Prepared(select(*LINE).where(_HERE, documents.c.state != REPLACED).order_by(*_NEWEST_FIRST))
+_TWINS = Prepared(select(*LINE).where(_ALIKE, or_(documents.c.state == READY, documents.c.state == PENDING)))
+_SAME = Prepared(select(documents.c.id).where(_HERE, _ALIKE))
+_STATES = Prepared(select(documents.c.id, documents.c.recipe, documents.c.state).where(_HERE))
+_MARKS_OF = [documents.c.off, documents.c.tags]
+_MARKS = Prepared(select(*_MARKS_OF).where(_HERE, documents.c.state != UNREADABLE).order_by(*_NEWEST_FIRST).limit(1))
+
+
+def _prepared_entries(store: Store, statement: Prepared, **values: str) -> list[Entry]:
+    with store.read() as connection:
+        return [entry_of(_values(LINE, row)) for row in statement.all(connection, **values)]
+
+
 def at(store: Store, base: Base, uri: str) -> Entry | None:
     """The newest document at this location, except replaced ones; a pending one takes precedence."""
-    query = (
-        select(*LINE)
-        .where(documents.c.base == base.id, documents.c.uri == uri, documents.c.state != REPLACED)
-        .order_by(documents.c.added.desc(), documents.c.id.desc())
-    )
-    found = entries_of(store, query)
-    pending = [entry for entry in found if entry.state == PENDING]
-    return (pending or found or [None])[0]
+    found = _prepared_entries(store, _AT, of=base.id, place=uri)
+    return next((entry for entry in found if entry.state == PENDING), found[0] if found else None)
 
 
 def pending(store: Store, base: Base) -> list[Entry]:
@@ -350,8 +365,7 @@ def pending(store: Store, base: Base) -> list[Entry]:
 
 def with_digest(store: Store, base: Base, digest: str) -> list[Entry]:
     """Documents of the base with the same content, ready or pending: duplicates, or a moved file."""
-    same = (documents.c.base == base.id, documents.c.digest == digest, documents.c.state.in_((READY, PENDING)))
-    return entries_of(store, select(*LINE).where(*same))
+    return _prepared_entries(store, _TWINS, of=base.id, content=digest)
 
 
 def put_pending(
@@ -362,8 +376,8 @@ def put_pending(
     size: int,
     warnings: Sequence[str],
     inherited: Sequence[tuple[str, str]] = (),
-) -> None:
-    """Store a parsed document. From here on it will become searchable even if this process dies.
+) -> str:
+    """Store a parsed document. From here on it will become searchable even if this process dies. Returns its label.
 
     inherited: see `place_lists.label_on_arrival`
     """
@@ -377,9 +391,10 @@ def put_pending(
         )
         row |= _marks_at(connection, document.base, document.uri)
         _retire(connection, document.base, document.uri, PENDING)
-        connection.execute(insert(documents).values(row))
-        connection.execute(insert(texts).values(document=document.id, text=document.text, scan=document.scan))
+        connection.execute(insert(documents), row)
+        connection.execute(insert(texts), {"document": document.id, "text": document.text, "scan": document.scan})
         _put_tables(connection, document)
+    return row["label"]
 
 
 def _put_tables(connection: Connection, document: Document) -> None:
@@ -413,22 +428,16 @@ def note_parser(store: Store, document: str, parser: str) -> None:
 
 def corrected(store: Store, base: Base, uri: str, digest: str) -> tuple[str, str | None] | None:
     """Title and date as a person last corrected them for this content at this location, whichever version it was."""
-    same = (documents.c.base == base.id, documents.c.uri == uri, documents.c.digest == digest)
     with store.read() as connection:
-        ids = connection.scalars(select(documents.c.id).where(*same)).all()
+        ids = [id for (id,) in _SAME.all(connection, of=base.id, place=uri, content=digest)]
         edits = records.document_edits(connection, ids) if ids else []
     return (edits[-1].title, edits[-1].date or None) if edits else None
 
 
 def _marks_at(connection: Connection, base: str, uri: str) -> dict[str, Any]:
     """Whether the newest version at a location is off, and its tags: the next one takes them over."""
-    versions = (
-        select(documents.c.off, documents.c.tags)
-        .where(documents.c.base == base, documents.c.uri == uri, documents.c.state != UNREADABLE)
-        .order_by(documents.c.added.desc(), documents.c.id.desc())
-    )
-    last = connection.execute(versions.limit(1)).first()
-    return {"off": last.off, "tags": last.tags} if last else {}
+    last = _MARKS.first(connection, of=base, place=uri)
+    return _values(_MARKS_OF, last) if last else {}
 
 
 def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int, status: str, why: str) -> None:
@@ -438,7 +447,8 @@ def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int
     row |= {"state": UNREADABLE, "status": status, "why": why, "added": store.now()}
     with store.write() as connection:
         row["label"] = place_lists.label_on_arrival(connection, store, base.id, uri, digest)
-        _forget_unreadable(connection, base, uri)
+        here = (documents.c.base == base.id, documents.c.uri == uri, documents.c.state == UNREADABLE)
+        connection.execute(delete(documents).where(*here))
         connection.execute(insert(documents).values(row))
 
 
@@ -456,31 +466,32 @@ def retire(store: Store, base: Base, uri: str) -> None:
 
 def _retire(connection: Connection, base: str, uri: str, *states: str) -> None:
     """Keep a document that was searchable as replaced, for old citations; delete one that never was."""
-    here = (documents.c.base == base, documents.c.uri == uri, documents.c.state.in_(states))
-    rows = connection.execute(select(documents.c.id, documents.c.recipe).where(*here)).all()
-    drop(connection, [row.id for row in rows if not row.recipe], base)
-    found = [row.id for row in rows if row.recipe]
-    connection.execute(update(documents).where(documents.c.id.in_(found)).values(state=REPLACED))
-    _leave(connection, found, base)
+    rows = [row for row in _STATES.all(connection, of=base, place=uri) if row[2] in states]
+    if never := [id for id, recipe, _ in rows if not recipe]:
+        drop(connection, never, base)
+    _replace(connection, [id for id, recipe, _ in rows if recipe], base)
+
+
+def _replace(connection: Connection, ids: Sequence[str], base: str) -> None:
+    if ids:
+        connection.execute(update(documents).where(among(documents.c.id, ids)).values(state=REPLACED))
+        _leave(connection, ids, base)
 
 
 def mark_ready(store: Store, base: Base, counts: Mapping[str, int], recipe: str) -> None:
     """Mark these documents as searchable, and their predecessors as replaced, in one transaction."""
+    own, former = among(documents.c.id, counts), documents.alias()
+    places = select(former.c.uri).where(among(former.c.id, counts))
+    here = (documents.c.base == base.id, documents.c.uri.in_(places), ~own)
+    now = {"state": READY, "passages": bindparam("held"), "recipe": recipe}
     with store.write() as connection:
-        for document, passages in counts.items():
-            uri = connection.scalar(select(documents.c.uri).where(documents.c.id == document))
-            now = {"state": READY, "passages": passages, "recipe": recipe}
-            connection.execute(update(documents).where(documents.c.id == document).values(now))
-            here = (documents.c.base == base.id, documents.c.uri == uri, documents.c.state == READY)
-            older = connection.scalars(select(documents.c.id).where(*here, documents.c.id != document)).all()
-            connection.execute(update(documents).where(documents.c.id.in_(older)).values(state=REPLACED))
-            _leave(connection, older, base.id)
-            _forget_unreadable(connection, base, uri)
-
-
-def _forget_unreadable(connection: Connection, base: Base, uri: str | None) -> None:
-    here = (documents.c.base == base.id, documents.c.uri == uri, documents.c.state == UNREADABLE)
-    connection.execute(delete(documents).where(*here))
+        connection.execute(
+            update(documents).where(documents.c.id == bindparam("of")).values(now),
+            [{"of": document, "held": passages} for document, passages in counts.items()],
+        )
+        older = connection.scalars(select(documents.c.id).where(*here, documents.c.state == READY)).all()
+        _replace(connection, older, base.id)
+        connection.execute(delete(documents).where(*here, documents.c.state == UNREADABLE))
 
 
 def bytes_owned(store: Store, owner: str) -> int:

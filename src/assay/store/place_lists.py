@@ -14,14 +14,14 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, bindparam, delete, select
 
 from assay.core.codec import digest, dumps
 from assay.core.errors import UserError
 from assay.core.events import Granted
 from assay.core.types import STDIN, UPLOAD
 from assay.store.database import Store, shifted
-from assay.store.dialect import among, insert_new, insert_or_replace
+from assay.store.dialect import Prepared, among, insert_new, insert_or_replace
 from assay.store.runs import records
 from assay.store.schema import documents, facts, grants, lists
 
@@ -210,6 +210,9 @@ def narrow(connection: Connection, store: Store, label: str, names: Collection[s
 # Documents that come to a place
 
 
+_RESTRICTED = Prepared(select(lists.c.place).where(lists.c.base == bindparam("of")).limit(1))
+
+
 def label_on_arrival(
     connection: Connection,
     store: Store,
@@ -224,6 +227,8 @@ def label_on_arrival(
     inside: the names of files inside it, to which patterns apply too
     inherited: the labels of restricted documents that it may be in another form, each with the reason
     """
+    if not inherited and _RESTRICTED.first(connection, of=base) is None:
+        return base  # nothing in it has or had a list
     same = _take_content(connection, base, sha)
     here = connection.scalar(select(lists.c.label).where(lists.c.place == place_of(base, uri)))
     is_new = _is_free(connection, base, uri)

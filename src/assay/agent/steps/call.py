@@ -134,6 +134,7 @@ async def _cut_tables(run: Run, context: RunContext, best: Sequence[Hit], calls:
     """Reads of the tables that the best passages are part of, where a part was not found."""
     known = {found.passage.id for found in run.found}
     read: list[Call] = []
+    context.read_together(hit.passage.doc_id for hit in best[: 2 * TABLES])
     for hit in best[: 2 * TABLES]:
         passage, document = hit.passage, context.document(hit.passage.doc_id)
         tables = document.tables if document else ()

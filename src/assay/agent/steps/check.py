@@ -132,6 +132,7 @@ async def _verdicts(run: Run, context: RunContext) -> AsyncIterator[Event]:
 def by_code(run: Run, context: RunContext) -> Callable[[int, Claim], Claim]:
     """What code says of a claim of this run, by its place. A table's figure without its cell goes back to its writer once."""
     sources = context.sources(run)
+    context.read_evidence(run)
     document = cache(context.document)  # a synthesis has hundreds of claims on few documents
     standing = unchanged_evidence(run.evidence, document)
     shown = run.asked.has_model and run.asked.brief is None and not context.small(Role.check)  # cells, to the writer
@@ -358,6 +359,7 @@ async def deliver(
     run: Run, context: RunContext, complete: Callable[[Answer], Answer] = lambda answer: answer
 ) -> AsyncIterator[Event]:
     """Yield the answer, or `Failed` if anything in it fails the final check. `complete` says what else is missing."""
+    context.read_evidence(run)
     guard = compose.delivery_guard(run, context.document)
     answer = complete(compose.guarded_answer(run, guard, context.titles(run), context.unreadable()))
     if wrong := compose.guarded_faults(answer, run, guard):

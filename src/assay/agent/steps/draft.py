@@ -229,6 +229,7 @@ async def _write(
     pictures: Mapping[str, ShownPicture] = NO_PICTURES,
 ) -> tuple[drafting.Writing, str] | NoReply:
     """What a model writes from the evidence."""
+    context.read_evidence(run)
     return await context.ask(
         Role.write,
         name,

@@ -41,6 +41,7 @@ from assay.index import hop_ranking
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import AnswerModel, Role
 from assay.models.meter import NoReply
+from assay.models.replies import UnreadableReply, read
 from assay.prompts import context_label, fence
 
 ONE_SHOT = 8  # passages that go to the writer as they are
@@ -129,20 +130,22 @@ def _judges_too(run: Run, context: RunContext, groups: Sequence[Sequence[Found]]
     return weigh.leaves_room(groups[0], window, estimate_tokens(known))
 
 
-async def judged_with_weighing(run: Run, context: RunContext) -> tuple[Sufficiency, str, Mapping[str, Passage]] | None:
+def judged_with_weighing(run: Run, context: RunContext) -> tuple[Sufficiency, str, Mapping[str, Passage]] | None:
     """What the reply that weighed the last results says of the evidence as a whole, and the passages by the ids it was
-    shown; None if they were weighed otherwise. The reply is recorded: nothing is asked again."""
+    shown; None if they were weighed otherwise. The reply is read from its record."""
     before = run_before(run, lambda event: _weighs(event) or isinstance(event, StepAnswered | Routed | Critiqued))
     weighed = next((event for event in reversed(run.events) if isinstance(event, Gathered)), None)
     if weighed is None or not weighed.by.startswith("weigh@") or not before.unweighed:
         return None
     groups = _batches(before, context)
-    if not _judges_too(before, context, groups):
+    if not _judges_too(before, context, groups):  # what a reply says of the whole without being asked does not count
         return None
-    reply = await _ask(before, context, groups[0], judges=True)
-    if isinstance(reply, NoReply) or not isinstance(reply[0], JudgedWeights):
+    since = (event for event in reversed(run.events[len(before.events) :]) if isinstance(event, ModelReplied))
+    reply = next((event for event in since if event.prompt == "weigh"), None)
+    try:
+        return (read(JudgedWeights, reply.text), weighed.by, _shown(groups[0])) if reply else None
+    except UnreadableReply:
         return None
-    return reply[0], reply[1], _shown(groups[0])
 
 
 async def _weighed(run: Run, context: RunContext, group: Sequence[Found], *, judges: bool = False) -> Gathered:

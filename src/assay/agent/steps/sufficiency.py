@@ -43,7 +43,7 @@ async def sufficiency(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if not run.asked.has_model:  # no rule says that the evidence is enough, or what it lacks
         yield Judged(False, (), COMPUTED["answer"] if computes(run) else "")
         return
-    said = await judged_with_weighing(run, context)
+    said = judged_with_weighing(run, context)
     searches = proposed_searches(said[0].searches) if said else ()
     strong = [each for each in run.evidence if each.score >= context.cutoff]
     if not strong:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Text, bindparam, delete, select, update
+from sqlalchemy import Connection, Text, bindparam, delete, exists, select, update
 
 from assay.core.access import LOCAL, Base, Principal
 from assay.core.codec import dumps
@@ -23,7 +23,8 @@ _NAMES, _LABELS = bindparam("names", type_=Text), bindparam("labels", type_=Text
 _GRANTED = Prepared(select(grants.c.label).where(one_of(grants.c.name, _NAMES)))
 _BASES = Prepared(
     select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).where(
-        bases.c.id.in_(select(documents.c.base).where(one_of(documents.c.label, _LABELS))) | one_of(bases.c.id, _LABELS)
+        one_of(bases.c.id, _LABELS)  # first: then the documents of this base are not looked through
+        | exists().where(documents.c.base == bases.c.id, one_of(documents.c.label, _LABELS))
     )
 )
 _ANSWERS = Prepared(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
@@ -200,8 +200,8 @@ async def run_context_for(
     def scope() -> Scope:
         return reads.get("scope", context.scope)
 
-    def document(id: str) -> Document | None:
-        return reads.get(id, lambda: documents.get(context.store, id, scope().narrowed(bases)))
+    def read(ids: Iterable[str]) -> Mapping[str, Document | None]:
+        return reads.get_all(ids, lambda new: documents.get_all(context.store, new, scope().narrowed(bases)))
 
     def current(now: Run) -> Run:
         reads.clear()
@@ -223,7 +223,8 @@ async def run_context_for(
         tool_context=tool_context,
         record=lambda run, event: record(context, run, event, deferred),
         flushed=deferred.flushed,
-        document=document,
+        document=lambda id: read([id])[id],
+        read_together=read,
         unreadable=lambda: tuple(each.uri for each in context.sources(bases) if each.state != documents.READY),
         limits=limits,
         hops=HOP_SETTINGS[asked.mode if asked.has_model else HOPS_BY_RULE.get(asked.eagerness, asked.mode)],
@@ -263,11 +264,14 @@ class _StepReads:
         self.clear = self._known.clear
 
     def get(self, name: str, read: Callable[[], T]) -> T:
-        if name not in self._known:
-            if not self._known:
-                asyncio.get_running_loop().call_soon(self.clear)
-            self._known[name] = read()
-        return self._known[name]
+        return self.get_all([name], lambda _: {name: read()})[name]
+
+    def get_all(self, names: Iterable[str], read: Callable[[Sequence[str]], dict[str, T]]) -> dict[str, Any]:
+        if not self._known:
+            asyncio.get_running_loop().call_soon(self.clear)
+        if new := [name for name in names if name not in self._known]:
+            self._known |= dict.fromkeys(new) | read(new)
+        return self._known
 
 
 def _current(context: WorkspaceContext, run: Run, scope: Callable[[], Scope]) -> Run:
