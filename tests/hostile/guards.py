@@ -689,9 +689,9 @@ GUARDS = (
     Guard(
         "an original is stored together with its document",
         "ingest/pipeline.py",
-        "            return await _read_copy(intake, source, sha, copy, size, outcome, tally)\n",
+        "            return await _read_copy(intake, source, sha, copy, size, new, tally)\n",
         "            intake.blobs.put(sha, copy)\n"
-        "            return await _read_copy(intake, source, sha, None, size, outcome, tally)\n",
+        "            return await _read_copy(intake, source, sha, None, size, new, tally)\n",
         f"{COPIES}::test_the_same_bytes_that_are_added_elsewhere_while_they_are_erased_here_are_kept_there",
     ),
     Guard(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -197,3 +199,13 @@ def test_every_format_and_every_refusal_is_one_line_in_a_table() -> None:
 )
 def test_a_language_is_told_by_its_script_and_small_words(text: str, code: str | None) -> None:
     assert identify_language(text) == code
+
+
+def test_after_the_rehearsal_a_text_loads_nothing_more() -> None:
+    script = (
+        "import sys; from assay.ingest.formats.detect import read, rehearse; from assay.ingest.parsed import FileLimits;"
+        "rehearse(); before = set(sys.modules);"
+        "read(b'A title\\n\\nBy B. Reed, 2 May 2023\\n\\nA first sentence. And a second one.', 'x.txt', FileLimits().timed());"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "\n"

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from assay.core.errors import UserError
@@ -17,6 +18,8 @@ from assay.ingest.sources import SourceFile
 from assay.ingest.workers import LocalWorkers
 from assay.store import documents
 from assay.store.access import grants as people
+from assay.store.database import Store
+from assay.store.dialect import FileFlush
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import ErasureReport
 
@@ -550,3 +553,25 @@ def test_a_broken_cache_is_made_anew(opened: Workspace, folder: Path):
     (opened.path / "cache.db").write_bytes(b"rubbish " * 1000)
     add(opened, folder)
     assert found(opened, "chapel bell")[0] == "bell.txt"
+
+
+def test_what_is_embedded_and_indexed_is_on_disk_first_by_one_flush_for_many_files(
+    opened: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[str] = []
+    put, now, embed = documents.put_pending, FileFlush.now, WordEmbedder.passages
+
+    def stored(store: Store, *given: object, **named: object) -> str:
+        seen.append("waits" if store.waits else "stored")
+        return put(store, *given, **named)  # type: ignore[arg-type]
+
+    async def embedded(self: WordEmbedder, texts: Sequence[str]) -> np.ndarray:
+        seen.append("embedded")
+        return await embed(self, texts)
+
+    monkeypatch.setattr(pipeline, "MOMENT", 60.0)
+    monkeypatch.setattr(documents, "put_pending", stored)
+    monkeypatch.setattr(WordEmbedder, "passages", embedded)
+    monkeypatch.setattr(FileFlush, "now", lambda self: (now(self), seen.append("flushed"))[0])
+    add(opened, folder)
+    assert seen == ["stored", "stored", "stored", "flushed", "embedded"]

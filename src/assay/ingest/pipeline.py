@@ -141,6 +141,14 @@ class _Ready:
     pieces: Sequence[Passage] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _New:
+    """A file that is to be read: how it is reported then, and the document that was at its location."""
+
+    outcome: str
+    former: Entry | None
+
+
 _Embedded = tuple[Sequence[_Ready], Sequence[Row]]  # documents, and the rows of their passages
 
 
@@ -189,7 +197,7 @@ async def add_files(
             except OSError as error:
                 _report_unopened(intake, source, error, tally)
                 continue
-            if isinstance(found, str):
+            if isinstance(found, _New):
                 await reading.room(size)
                 reading.start(read(_parsed(intake, source, size, found, tally)), source.uri, sha, size=size)
             elif found is not None:
@@ -262,9 +270,8 @@ def _report_unopened(intake: IngestContext, source: SourceFile, error: OSError, 
     _refuse(intake, source, Unreadable(Status.unreadable, why), "", 0, tally)
 
 
-async def _compared(intake: IngestContext, source: SourceFile, sha: str, tally: _Tally) -> _Ready | str | None:
-    """Compare a file with the documents that there are. None: there is nothing to do, and that is reported. If it is to be
-    parsed, how it is reported then."""
+async def _compared(intake: IngestContext, source: SourceFile, sha: str, tally: _Tally) -> _Ready | _New | None:
+    """Compare a file with the documents that there are. None: there is nothing to do, and that is reported."""
     store, base = intake.store, intake.base
     known = documents.at(store, base, source.uri)
     if known and known.digest == sha and known.parser == PARSER:
@@ -292,23 +299,23 @@ async def _compared(intake: IngestContext, source: SourceFile, sha: str, tally: 
         if (document := _kept(intake, twin)) is not None:
             listed = " Only those on its access list may read it." if document_access.has_own_list(twin) else ""
             return _Ready(document, _report(replace(twin, uri=source.uri), "moved", f"Was {twin.uri}.{listed}"))
-    return "replaced" if known and known.characters else "added"
+    return _New("replaced" if known and known.characters else "added", known)
 
 
-async def _parsed(intake: IngestContext, source: SourceFile, size: int, outcome: str, tally: _Tally) -> _Ready | None:
+async def _parsed(intake: IngestContext, source: SourceFile, size: int, new: _New, tally: _Tally) -> _Ready | None:
     """Copy the bytes, then parse the copy: a file that changes meanwhile cannot be read half old and half new. The copy becomes
     the stored original together with the document."""
     try:
         if size > intake.most_bytes:  # the reader refuses it, so it is not stored
-            return await _read_copy(intake, source, "", None, size, outcome, tally)
+            return await _read_copy(intake, source, "", None, size, new, tally)
         sha, copy = await asyncio.to_thread(copy_original, intake.blobs.scratch, source)
-        before = documents.at(intake.store, intake.base, source.uri)
         try:
-            return await _read_copy(intake, source, sha, copy, size, outcome, tally)
+            return await _read_copy(intake, source, sha, copy, size, new, tally)
         finally:
             await asyncio.to_thread(copy.unlink, True)
             # The bytes of a scan that could not be read are held by nothing else.
-            if before and before.status == Status.scanned and before.digest != sha:
+            if (before := new.former) and before.status == Status.scanned and before.digest != sha:
+                await intake.store.flushed()
                 await asyncio.to_thread(forget_originals, intake.store, intake.blobs, intake.workspace, [before.digest])
     except OSError as error:
         _report_unopened(intake, source, error, tally)
@@ -316,7 +323,7 @@ async def _parsed(intake: IngestContext, source: SourceFile, size: int, outcome:
 
 
 async def _read_copy(
-    intake: IngestContext, source: SourceFile, sha: str, copy: Path | None, size: int, outcome: str, tally: _Tally
+    intake: IngestContext, source: SourceFile, sha: str, copy: Path | None, size: int, new: _New, tally: _Tally
 ) -> _Ready | None:
     data = source.data if source.data is not None else copy or source.path or source.read()
     parsed = await intake.engine.reader.read(data, source.name)
@@ -331,7 +338,7 @@ async def _read_copy(
         _refuse(intake, source, parsed, sha, size, tally)
         return None
     document = _document(intake, source.uri, source.name, sha, parsed)
-    return await _stored(intake, document, parsed.warnings, copy, size, outcome)
+    return await _stored(intake, document, parsed.warnings, copy, size, new)
 
 
 async def _parsed_again(intake: IngestContext, entry: Entry, kept: Document) -> _Ready:
@@ -339,7 +346,8 @@ async def _parsed_again(intake: IngestContext, entry: Entry, kept: Document) -> 
     parsed = await _read_original(intake, entry)
     if isinstance(parsed, Parsed):
         document = _document(intake, entry.uri, entry.name, entry.digest, parsed)
-        return await _stored(intake, document, parsed.warnings, None, entry.bytes, "replaced")
+        new = _New("replaced", documents.at(intake.store, intake.base, entry.uri))
+        return await _stored(intake, document, parsed.warnings, None, entry.bytes, new)
     documents.note_parser(intake.store, entry.id, kept_text_parser())
     warnings = (*entry.warnings, TEXT_KEPT.format(why=parsed.why))
     return _Ready(kept, replace(_report(entry, "finished", " ".join(warnings)), warnings=warnings))
@@ -379,10 +387,10 @@ def _document(intake: IngestContext, uri: str, name: str, sha: str, parsed: Pars
 
 
 async def _stored(
-    intake: IngestContext, document: Document, warnings: Sequence[str], copy: Path | None, size: int, outcome: str
+    intake: IngestContext, document: Document, warnings: Sequence[str], copy: Path | None, size: int, new: _New
 ) -> _Ready:
     """Store a document that was just read. If an earlier version read the same text from the same file, it is that document."""
-    former = documents.at(intake.store, intake.base, document.uri)
+    former, outcome = new.former, new.outcome
     same = former is not None and former.digest == document.digest and _reads_alike(_kept(intake, former), document)
     if former is not None and same:
         document, outcome = replace(document, id=former.id), "finished"
@@ -393,8 +401,8 @@ async def _stored(
     paged = len(document.pages) if document.page_at(0) else 0
     stored = documents.at(intake.store, intake.base, document.uri)
     off = [SWITCHED_OFF] if stored and stored.off else []
-    held = document_access.held(intake.store, [stored] if stored else []).values()
-    why = " ".join((*warnings, *held, *off))
+    held = document_access.held(intake.store, [stored]) if stored and document_access.has_own_list(stored) else {}
+    why = " ".join((*warnings, *held.values(), *off))
     report = FileReport(
         document.uri, Status.read, outcome, paged, len(document.text), 0, why,
         document.title, document.language, warnings,
@@ -424,19 +432,20 @@ def _restricted_first(intake: IngestContext, files: Sequence[SourceFile]) -> lis
 def _put(
     intake: IngestContext, document: Document, copy: Path | None, size: int, warnings: Sequence[str], *, anew: bool
 ) -> None:
-    """Store the document with its original. No erasure of the same bytes elsewhere can come in between.
+    """Store the document with its original. No erasure of the same bytes elsewhere can come in between. The commit does not
+    wait for the disk: those of a batch are flushed together, before it is embedded.
 
     anew: as a new document; otherwise what was found out about it is updated
     """
+    store = intake.store.deferred()
     with lock_original(intake.store, intake.workspace, document.digest):
         if copy is not None:
             intake.blobs.put(document.digest, copy)
         if not anew:
-            documents.update_pending(intake.store, document, parser=PARSER, warnings=warnings)
+            documents.update_pending(store, document, parser=PARSER, warnings=warnings)
             return
         found = held_inside(document, intake.restricted)
-        documents.put_pending(intake.store, document, parser=PARSER, size=size, warnings=warnings, inherited=found)
-        label = documents.labels(intake.store, [document.id])[document.id]
+        label = documents.put_pending(store, document, parser=PARSER, size=size, warnings=warnings, inherited=found)
         if label != intake.base.id:
             intake.restricted.append(restricted(document.id, label, document.uri, document.text))
 
@@ -484,6 +493,7 @@ async def _embed_all(
     async for batch in _batches(queue, size):
         pieces = [(ready.document, piece) for ready in batch for piece in ready.pieces]
         rows: list[Row] = []
+        await intake.store.flushed()  # vectors and rows are only kept of documents that are
         labels = await asyncio.to_thread(documents.labels, intake.store, [ready.document.id for ready in batch])
         for first in range(0, len(pieces), size):
             part = pieces[first : first + size]

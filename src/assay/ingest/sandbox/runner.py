@@ -32,10 +32,8 @@ from assay.ingest.sandbox.process import CRASHED, ParserProcess, package_root, u
 from assay.ingest.scan import SeenPage, check_scan
 
 READER = "assay.ingest.formats.detect:read"
-# Imported before a process is forked, because each file has its own. Parsers import some of these when they need them.
-FOR_ALL = (
-    "assay.ingest.formats.detect", "assay.ingest.formats.plain", "assay.ingest.metadata.fill", "html", "importlib.readers"
-)  # fmt: skip
+# Imported or called before a process is forked, since each file has its own. Parsers import some of these when they need them.
+FOR_ALL = "assay.ingest.formats.detect:rehearse", "html", "importlib.readers"
 FOR_PDF = ("assay.ingest.pdf.reader",)
 FOR_OCR = (*FOR_PDF, "assay.ingest.pdf.recognise")
 NO_PROCESS = "parsers cannot be started in a process of their own"

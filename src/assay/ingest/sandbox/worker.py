@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import errno
 import gc
-import importlib
 import json
 import os
 import platform
@@ -54,7 +53,7 @@ def main() -> None:
 
 
 def fork_for_each_file(control: socket.socket, serve_file: Callable[..., None]) -> None:
-    """For each message with a descriptor: import the modules, fork a process that serves the descriptor, and kill it when the
+    """For each message with a descriptor: load what it names, fork a process that serves the descriptor, and kill it when the
     parent says so. Nothing that the forked process does can reach the control socket.
     """
     import resource
@@ -66,9 +65,10 @@ def fork_for_each_file(control: socket.socket, serve_file: Callable[..., None]) 
         if not message:
             return
         wanted = json.loads(message)
-        for module in wanted["load"]:
-            with contextlib.suppress(ImportError):  # the process that reads the file will say so
-                importlib.import_module(module)
+        for name in wanted["load"]:
+            with contextlib.suppress(ImportError, AttributeError):  # the process that reads the file will say so
+                if callable(loaded := resolve_name(name)):
+                    loaded()
         gc.freeze()  # what is loaded here stays shared
         child = os.fork()
         if child == 0:
