@@ -151,10 +151,13 @@ SHARED = ("embeddings.word", "embeddings.word.scale")  # with gte-small
 
 @dataclass(frozen=True, slots=True)
 class BertAnswers:
-    """The answer model of one weights file. Loaded on first use; thread-safe."""
+    """The answer model of one weights file. Loaded on first use; thread-safe.
+
+    In full precision on every processor: with half of it, marks and bounds of an answer would depend on the machine.
+    """
 
     path: Path = FILE
-    precision: str | None = None
+    precision: str = "f32"
     cache: Path | None = None
 
     @property
