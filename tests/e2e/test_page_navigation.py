@@ -69,7 +69,7 @@ def test_five_links_and_a_number_that_leads_to_what_waits(served: Desk, reads: R
     expect(page.get_by_role("list", name="Waiting reviews").get_by_role("link", name=TALL)).to_be_visible()
     tabs.get_by_role("link", name="Reports 1 waiting for you").click()
     page.get_by_role("link", name="Stale answers 1 waiting for you").click()
-    expect(page.get_by_role("link", name=FERRY)).to_be_visible()
+    expect(page.get_by_role("main").get_by_role("link", name=FERRY)).to_be_visible()
 
 
 def test_what_is_done_waits_no_more(served: Desk, reads: Reads):
