@@ -84,7 +84,7 @@ bench: dev .peers/installed .agents/installed .paper-qa/installed .haiku-rag/ins
 	@touch $@
 
 .haiku-rag/installed:  # needs Python 3.12
-	$(or $(shell command -v python3.12),$(PYTHON)) -m venv .haiku-rag
+	$(shell python3.12 -c 'import sys; print(sys.executable)' 2>/dev/null || echo $(PYTHON)) -m venv .haiku-rag
 	.haiku-rag/bin/python -m pip install --quiet haiku.rag-slim || echo "left out: haiku.rag"
 	@touch $@
 

@@ -4,13 +4,15 @@
 
 In an environment with torch, on a machine with an NVIDIA GPU; of other packages only numpy and tokenizers are needed.
 `--vectors`: texts and their vectors by the CPU, written where there is no GPU, compared where there is one.
-`both`: passages a second from text to vectors, in lists of 512 as `assay add` gives them, and in one list. Its parts alone:
-`words` is the tokenizer on all processors, `network` is the GPU.
+`both`: passages a second from text to vectors, in lists of 512 as `assay add` gives them, and in one list; also with two
+cores of the processor beside the GPU. Its parts alone: `words` is the tokenizer, `network` is the GPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import random
 import statistics
 import time
@@ -43,20 +45,15 @@ def main() -> None:
             np.savez(given.vectors, texts=np.array(some), vectors=vectors)
         print("torch finds no GPU.")
         return
-    texts = passages_of(length, 2000, 2)
-    texts *= given.passages // len(texts)
-    random.Random(3).shuffle(texts)
+    texts = texts_of(given.passages)
     rows = bundled.token_rows(texts, embedder.window)
     figures: dict[str, Any] = {"a second": {"passages": {}}, "beside the CPU": {}}
     second = figures["a second"]["passages"]
-    for name, work in {
-        "both, one list": lambda: embedder.embed_many(texts),
-        f"both, lists of {LIST}": lambda: [
-            embedder.embed_many(texts[at : at + LIST]) for at in range(0, len(texts), LIST)
-        ],
-        "words": lambda: bundled.token_rows(texts, embedder.window),
-    }.items():
-        second[name] = rate(work, len(texts))
+    second["both, one list"] = rate(lambda: embedder.embed_many(texts), len(texts))
+    second |= by_lists(texts)
+    with multiprocessing.get_context("spawn").Pool(1) as alone:
+        on_two_cores = alone.apply(by_lists_on_two_cores, (given.passages,))
+    second |= {f"{name}, two cores": each for name, each in on_two_cores.items()}
     network: dict[str, bert_torch.TorchBert] = {}
     for precision in ("float16", "bfloat16", "float32"):
         network[precision] = bert_torch.TorchBert(torch, bundled.gte_small_weights(), "cuda", precision)
@@ -73,6 +70,28 @@ def main() -> None:
     figures["tokens"] = {"a passage": {"mean": statistics.mean(map(len, rows))}}
     show(figures)
     write_result(given.out, figures, {"torch": torch.__version__, "GPU": torch.cuda.get_device_name()})
+
+
+def texts_of(passages: int) -> list[str]:
+    texts = passages_of(length, 2000, 2)
+    texts *= passages // len(texts)
+    random.Random(3).shuffle(texts)
+    return texts
+
+
+def by_lists(texts: list[str]) -> dict[str, float]:
+    embedder = bundled.BundledEmbedder()
+    lists = [texts[at : at + LIST] for at in range(0, len(texts), LIST)]
+    return {
+        f"both, lists of {LIST}": rate(lambda: [embedder.embed_many(each) for each in lists], len(texts)),
+        "words": rate(lambda: bundled.token_rows(texts, embedder.window), len(texts)),
+    }
+
+
+def by_lists_on_two_cores(passages: int) -> dict[str, float]:
+    """In a process of its own, whose libraries begin with so many threads."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+    return by_lists(texts_of(passages))
 
 
 def length(random: random.Random) -> int:

@@ -1,4 +1,7 @@
-"""Assay as one of the agents of loop.py: the real loop, meter, records and checks, with a search that is not measured."""
+"""Assay as one of the agents of loop.py: the real loop, meter, records and checks, with a search that is not measured.
+
+The index is the one in memory: the others index nothing, and Lance, which an installation has, takes 190 MB more.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ async def agent(
     url: str, question: str, texts: Sequence[str], together: int, searches: int, folder: Path
 ) -> Callable[[], Awaitable[Run]]:
     endpoint = {"llm_base_url": url, "llm_model": "scripted", "llm_api_key": "k"}
-    opened, hits = await filled(folder, texts, search_rounds=searches, **endpoint)
+    opened, hits = await filled(folder, texts, search_rounds=searches, index="memory", **endpoint)
 
     async def search(context: ToolContext, query: str, k: int = 8) -> Result:
         place = int(query.rpartition(" ")[2]) if query.startswith("valves ") else 0
