@@ -193,7 +193,7 @@ def test_nothing_is_left_after_closing_whatever_is_under_way():
                 client.post(f"{server.url}/chat/completions", json=ASKED)
             except httpx.TimeoutException:
                 continue
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # threads of other tests may end meanwhile
     server.close()  # closing twice is no mistake
 
 

@@ -117,7 +117,7 @@ def test_no_fault_breaks_the_server_whatever_is_asked(
         wait_for_fault(server)
         assert client.post(url, json=asked()).status_code == 200
         assert server.fault_count == 1 and not server.problems
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # threads of other tests may end meanwhile
 
 
 def test_a_fault_can_be_set_while_the_server_runs_and_taken_back(client: httpx.Client):
