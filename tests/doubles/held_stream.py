@@ -1,4 +1,4 @@
-"""A model that is streamed as far as it is let go: up to certain words, and the rest on command."""
+"""A model that answers as far as it is let go: up to certain words, or up to a role, and the rest on command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from assay.models.llm import Reply
 from doubles.chat_server import events
 from doubles.local_server import HttpExchange
-from doubles.protocol import AnswerFunction, ConnectionAction, ModelOutput, call_answer, reply_of, role_of
+from doubles.protocol import AnswerFunction, ConnectionAction, ModelOutput, call_answer, reply_of, role_of, text_of
 
 
 class HeldStream:
@@ -47,6 +47,21 @@ class HeldStream:
             await exchange.write(event)
             left -= len(event_text(event))
         await exchange.write(b"", last=True)
+
+
+class HeldReply:
+    """Answers as `answer` does. Replies of `role` to a request with these words wait for `released`."""
+
+    def __init__(self, answer: AnswerFunction, role: str, words: str = "") -> None:
+        self.answer, self.role, self.words = answer, role, words
+        self.released = threading.Event()
+
+    async def __call__(self, request: dict[str, Any]) -> ModelOutput:
+        output = await call_answer(self.answer, request)
+        if self.role in role_of(request) and self.words in text_of(request):
+            while not self.released.is_set():  # noqa: ASYNC110  it is released from another thread
+                await asyncio.sleep(0.005)
+        return output
 
 
 def event_text(event: bytes) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from doubles import ChatServer, Script, keeps, lookup, supported, verdicts
-from doubles.held_stream import HeldStream
+from doubles.held_stream import HeldReply, HeldStream
 from doubles.replies import Json, _claim
 from notes import folder_of, until
 from serving import Served, sent, served
@@ -84,11 +84,16 @@ def everything(client: httpx.Client, run: str) -> str:
     return "\n".join(client.get(f"/api/runs/{run}{path}").text for path in paths)
 
 
-def test_no_unchecked_word_leaves_the_server_while_the_draft_is_held(
-    at: Served, held: HeldStream, folder: Path, caplog: pytest.LogCaptureFixture
-):
+def shown(frames: list[Any]) -> list[list[Any]]:
+    """The statements that were told, each time they changed."""
+    return [each.data["statements"] for each in list(frames) if each.event == "statements"]
+
+
+def test_no_unchecked_word_leaves_the_server_while_the_draft_is_held(folder: Path, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG)
-    with at.client() as client:
+    checks = HeldReply(model().answer, "check", words=word(3))
+    held = HeldStream(checks, upto="zanthoricf")
+    with ChatServer(held) as server, served(folder, server, llm_concurrency=4) as at, at.client() as client:
         run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
         frames: list[Any] = []
 
@@ -103,20 +108,21 @@ def test_no_unchecked_word_leaves_the_server_while_the_draft_is_held(
             until(lambda: sum(isinstance(each, Checked) for each in opened.questions.run(run).events) == 3)
             now = opened.questions.run(run)
             told = opened.questions.statements(now)
-            shown = opened.questions.run_for_asker(run, now)
+            shown_now = opened.questions.run_for_asker(run, now)
         assert [each.claim is not None for each in told] == [True, True, True, False, False]
         assert words_in(everything(client, run)) == set()
-        assert words_in(repr(view(shown, {}, 1.0, statements=told))) <= {0, 1, 2}
-        assert words_in(repr(shown.events)) == set()
+        assert words_in(repr(view(shown_now, {}, 1.0, statements=told))) <= {0, 1, 2}
+        assert words_in(repr(shown_now.events)) == set()
+        until(lambda: any(words_in(json.dumps(each)) == {0, 1, 2} for each in shown(frames)))
         held.release()
+        until(lambda: any(each.event == "Drafted" for each in list(frames)))
+        before = [each.data for each in frames if each.event != "statements"]
+        checks.released.set()
         reading.join(30)
         assert words_in(everything(client, run)) == {0, 1, 2, 3, 4, 5}
-    before = frames[: [each.event for each in frames].index("Answered")]
-    assert words_in(json.dumps([each.data for each in before if each.event != "statements"])) == set()
-    lists = [each.data["statements"] for each in frames if each.event == "statements"]
-    first = next(each for each in lists if any("text" in one for one in each))
+    assert words_in(json.dumps(before)) == set()
+    first = next(each for each in shown(frames) if any("text" in one for one in each))
     assert words_in(json.dumps(first)) <= {0, 1, 2} and [one["place"] for one in first] == list(range(len(first)))
-    assert words_in(json.dumps(lists[-1])) == {0, 1, 2, 3, 4, 5}
     assert not words_in(caplog.text)
 
 
@@ -125,12 +131,16 @@ def test_a_statement_that_fails_is_never_told(folder: Path):
         "revisions": [{"claim": 1, "action": "drop", "text": "", "cites": [], "argument": "", "calculation": None}]
     }
     script = model(check=[verdicts("unsupported", "supported"), supported()], revise=revise)
-    with ChatServer(script.answer) as server, served(folder, server) as there, there.client() as client:
+    held = HeldReply(script.answer, "revise")
+    with ChatServer(held) as server, served(folder, server) as there, there.client() as client:
         run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        frames: list[Any] = []
         with client.stream("GET", f"/api/runs/{run}/events") as reply:
-            frames = list(sent(reply.iter_lines()))
-    lists = [each.data["statements"] for each in frames if each.event == "statements"]
-    assert word(0) not in json.dumps(lists) and any(word(1) in json.dumps(each) for each in lists)
+            for each in sent(reply.iter_lines()):
+                frames.append(each)
+                if words_in(json.dumps(shown(frames))):
+                    held.released.set()
+    assert word(0) not in json.dumps(shown(frames)) and word(1) in json.dumps(shown(frames))
 
 
 def test_one_who_asks_over_mcp_or_as_a_chat_gets_the_answer_alone(at: Served, held: HeldStream):
