@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from doubles import ChatServer
+from doubles.held_stream import HeldReply
 from serving import QUESTION, Sent, Served, followed, recorded, sent, served, slow, until
 from sqlalchemy import delete
 
@@ -172,10 +173,12 @@ def test_a_watcher_who_leaves_does_not_stop_the_run(serve: Serve):
 
 def test_a_silent_run_gives_signs_of_life(serve: Serve, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(stream, "SILENCE", 0.05)
-    with ChatServer(slow(0.3)) as model, serve(model) as at, at.client() as client:
+    held = HeldReply(slow(0.0), "write")
+    with ChatServer(held) as model, serve(model) as at, at.client() as client:
         run = asked(client)
         with client.stream("GET", f"/api/runs/{run}/events") as reply:
             assert any(line.startswith(":") for line in reply.iter_lines())
+            held.released.set()
 
 
 @pytest.mark.long
