@@ -149,7 +149,8 @@ def test_a_thread_is_offered_accepted_left_and_withdrawn_and_shows_what_its_read
     address = page.url
     dialog.get_by_role("button", name="Done").click()
     owns.goto(f"{team.url}/#/documents/pumps")
-    gives(owns, "Who may read it", "reader", "Give access")
+    given = gives(owns, "Who may read it", "reader", "Give access")
+    expect(given.get_by_role("list", name="Who may read it")).to_contain_text("not accepted yet")
     looks_up(page).get_by_role("button", name="Accept “pumps”").click()
     expect(shared.locator(".offer")).to_have_count(0)
     page.reload()

@@ -9,7 +9,7 @@ import { threadList } from "./answers/threads.js";
 
 const shell = byId("app");
 let main = /** @type {HTMLElement | null} */ (null);
-const skip = el("a", { class: "skip", href: "#main", on: { click: (event) => (event.preventDefault(), (questionBox() ?? main)?.focus()) } });
+const skip = el("a", { class: "skip", href: "#main", on: { click: (event) => (event.preventDefault(), (questionBox() ?? main)?.focus()) } }, "Skip to the content");
 let side = /** @type {HTMLElement | null} */ (null);
 let threads = /** @type {ReturnType<typeof threadList> | null} */ (null);
 let waiting = /** @type {ReturnType<typeof watchWaiting> | null} */ (null); // how much waits for this person
