@@ -6,19 +6,25 @@ BIN := .venv/bin
 
 install: .venv/installed
 
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python  # in seconds; does not know pip's settings
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/installed: requirements.lock pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+.venv/bin/uv: | .venv/bin/python
+	-$(PIP_INSTALL) --require-hashes -r requirements-uv.lock
+
+.venv/installed: requirements.lock pyproject.toml | .venv/bin/uv
+	$(UV_INSTALL) --require-hashes -r requirements.lock || $(PIP_INSTALL) --require-hashes -r requirements.lock
+	$(PIP_INSTALL) --no-deps -e .
 	@touch $@
 
 dev: .venv/dev
 
-.venv/dev: requirements-dev.lock pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+.venv/dev: requirements-dev.lock pyproject.toml | .venv/bin/uv
+	$(UV_INSTALL) --require-hashes -r requirements-dev.lock || $(PIP_INSTALL) --require-hashes -r requirements-dev.lock
+	$(PIP_INSTALL) --no-deps -e .
 	@touch $@ .venv/installed
 
 demo: install
@@ -99,10 +105,13 @@ bench: dev .peers/installed .agents/installed .paper-qa/installed .haiku-rag/ins
 	.agents/bin/python -m pip install --quiet --group bench -e .
 	@touch $@
 
-lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra postgres --extra s3 --extra oidc -o deploy/requirements.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -o requirements-dev.lock
+UV_LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+
+lock: .venv/bin/uv
+	$(UV_LOCK) pyproject.toml -o requirements.lock
+	$(UV_LOCK) pyproject.toml --extra postgres --extra s3 --extra oidc -o deploy/requirements.lock
+	$(UV_LOCK) pyproject.toml --group dev -o requirements-dev.lock
+	echo uv | $(UV_LOCK) - -o requirements-uv.lock
 
 clean:
 	rm -rf .venv demo-workspace
