@@ -218,7 +218,7 @@ def test_five_hundred_idle_connections_of_one_address_keep_nobody_else_out(serve
         port = int(at.url.rpartition(":")[2])
         idle: list[socket.socket] = []
         try:
-            for _ in range(STREAMS):
+            for _ in range(500):
                 made = socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0))
                 made.sendall(b"GET /api/runs/x/events HTTP/1.1\r\n")
                 idle.append(made)
